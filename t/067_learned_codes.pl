@@ -188,8 +188,9 @@ foreach my $round (1 .. 3)
 my $points = $primary->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'");
 $primary->safe_psql('postgres', 'CREATE EXTENSION injection_points') if $points;
 
-# an index with more bytes of entries than a merge reads to learn stays as it is
-if ($points)
+# an index with more bytes of entries than a merge reads to learn stays as it is;
+# 18 and later tell whether a point is attached
+if ($points && $primary->safe_psql('postgres', 'SHOW server_version_num') >= 180000)
 {
 	start_over();
 	my $reader = cursor($primary, 'DECLARE c CURSOR FOR SELECT s FROM t ORDER BY s; FETCH c');

@@ -35,6 +35,21 @@ hyb_step_space_assert_valid(const HybStepSpace *space)
 }
 #endif
 
+/* Reserve more blocks.  A damaged index may have retired one twice. */
+static int
+reserve_blocks(HybStepSpace *space, int wanted, int spare)
+{
+	int			n = hyb_space_reserve(space->ix, wanted, spare,
+									  space->reserved + space->nreserved);
+
+	for (int last = space->nreserved + n; space->nreserved < last; space->nreserved++)
+		for (int i = 0; i < space->nreserved; i++)
+			if (space->reserved[i] == space->reserved[space->nreserved])
+				hyb_corrupted(space->ix->rel, space->reserved[i],
+							  "It was free twice.");
+	return n;
+}
+
 void
 hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
 					bool filters, int expected)
@@ -45,8 +60,7 @@ hyb_step_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
 	space->ix = ix;
 	space->stamp = stamp;
 	space->filters = filters;
-	space->nreserved = hyb_space_reserve(ix, expected, HYB_STEP_SPARE,
-										 space->reserved);
+	(void) reserve_blocks(space, expected, HYB_STEP_SPARE);
 	hyb_step_space_assert_valid(space);
 }
 
@@ -148,17 +162,11 @@ hyb_step_write(HybStepSpace *space, const char *image)
 	{
 		if (space->next == space->nreserved)
 		{
-			int			more = 0;
-
-			if (!space->full)
-				more = hyb_space_reserve(space->ix, 1, HYB_STEP_SPARE - 1,
-										 space->reserved + space->nreserved);
-			if (more == 0)
+			if (space->full || reserve_blocks(space, 1, HYB_STEP_SPARE - 1) == 0)
 			{
 				space->full = true;
 				return InvalidBlockNumber;
 			}
-			space->nreserved += more;
 		}
 		block = space->reserved[space->next++];
 		buf = hyb_space_open(space->ix, block, InvalidBlockNumber);
