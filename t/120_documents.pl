@@ -78,6 +78,22 @@ ok(@seen > 7, 'there are wait events and LWLocks');
 my @missing = grep { $reference !~ /(?:`|^### |^### .*, )$_\b/m } @parameters, @seen, split /\n/, $names;
 is("@missing", '', 'each parameter, function, view, column and wait event is described');
 
+# Of each message that is not a notice: four words in a row, or a whole piece between
+# what differs, are in one of these pages.
+my $messages = join ' ', map { slurp_file(test_root() . "/docs/$_.md") } qw(reference guide/monitoring guide/troubleshooting);
+my @unknown;
+foreach my $source (map { slurp_file($_) } glob(test_root() . '/src/*/*.c ' . test_root() . '/src/*/*/*.c'))
+{
+	while ($source =~ /ereport\((?:ERROR|WARNING|LOG|\w*level),[^;]*?\berrmsg(?:_plural)?\(\s*((?:"(?:\\.|[^"\\])*"\s*)+)/g)
+	{
+		my $message = $1 =~ s/"\s*"//gr =~ s/^"|"\s*$//gr;
+		my @pieces = grep { length > 11 } split /\s*(?:\\"|%\w+|[(),:])+\s*/, $message;
+		my @parts = map { /^(?:\S+ ){4}/ ? /(?=\b(\S+ \S+ \S+ \S+))/g : $_ } @pieces;
+		push @unknown, $message if @parts && !grep { index($messages, $_) >= 0 } @parts;
+	}
+}
+is(join("\n", @unknown), '', 'each error, warning and log line is described');
+
 # The anchors that a document's headings have.
 sub anchors
 {

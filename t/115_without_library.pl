@@ -1,0 +1,39 @@
+
+# Where the library is gone, docs/guide/troubleshooting.md tells how to list and drop
+# what needs it.  Its statements run while the functions' library does not exist.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $guide = slurp_file(test_root() . '/docs/guide/troubleshooting.md');
+my ($section) = $guide =~ /^## The library is gone\n(.*?)(?=^## |\z)/ms;
+my ($rescue) = $section =~ /^```sql\n(.*?)^```/ms;
+my ($short) = slurp_file(test_root() . '/docs/reliability.md') =~ /^```sql\n(BEGIN;.*?amhandler.*?)^```/ms;
+
+is($short =~ s/ +-- .*//r, $rescue =~ s/^SELECT .*?;\n//msr, 'reliability.md has the same statements');
+my $node = new_node('without_library', '');
+$node->safe_psql('postgres', <<'EOS');
+CREATE TABLE a (id int PRIMARY KEY WITH (access_method = hybrid), t text);
+CREATE INDEX a_t ON a USING hybrid (t COLLATE "C");
+CREATE TABLE b (id int REFERENCES a);
+INSERT INTO a VALUES (1, 'one');
+INSERT INTO b VALUES (1);
+UPDATE pg_proc SET probin = '$libdir/gone' WHERE probin = '$libdir/hybridindex';
+EOS
+like(($node->psql('postgres', 'SELECT * FROM a'))[2], qr/could not access file "\S*gone"/, 'a table cannot be opened');
+is(join("\n", sort(split /\n/, $node->safe_psql('postgres', $rescue)), ''), <<'EOS', 'what goes is listed');
+CREATE INDEX a_t ON public.a USING hybrid (t COLLATE "C")|||
+CREATE UNIQUE INDEX a_pkey ON public.a USING hybrid (id) WITH (access_method=hybrid)|a|a_pkey|PRIMARY KEY (id)
+CREATE UNIQUE INDEX a_pkey ON public.a USING hybrid (id) WITH (access_method=hybrid)|b|b_id_fkey|FOREIGN KEY (id) REFERENCES a(id)
+EOS
+is($node->safe_psql('postgres', 'SELECT a.t, b.id FROM a JOIN b USING (id)'), 'one|1', 'all rows are there');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conrelid IN ('a'::regclass, 'b'::regclass) AND contype IN ('p', 'f')"), '0', 'the constraints are gone');
+$node->safe_psql('postgres', 'ALTER TABLE a ADD PRIMARY KEY (id); ALTER TABLE b ADD FOREIGN KEY (id) REFERENCES a');
+$node->stop;
+done_testing();
