@@ -14,9 +14,6 @@ use Test::More;
 my $guide = slurp_file(test_root() . '/docs/guide/troubleshooting.md');
 my ($section) = $guide =~ /^## The library is gone\n(.*?)(?=^## |\z)/ms;
 my ($rescue) = $section =~ /^```sql\n(.*?)^```/ms;
-my ($short) = slurp_file(test_root() . '/docs/reliability.md') =~ /^```sql\n(BEGIN;.*?amhandler.*?)^```/ms;
-
-is($short =~ s/ +-- .*//r, $rescue =~ s/^SELECT .*?;\n//msr, 'reliability.md has the same statements');
 my $node = new_node('without_library', '');
 $node->safe_psql('postgres', <<'EOS');
 CREATE TABLE a (id int PRIMARY KEY WITH (access_method = hybrid), t text);
