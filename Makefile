@@ -33,13 +33,21 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # Documents have a directory of their own, since extensions may use the same names.
-# PGXS does not remove those that come from a subdirectory.
 docmoduledir := hybridindex
-.PHONY: uninstall_docs
+# PGXS installs all documents in one directory, and does not remove those that come
+# from a subdirectory.
+GUIDE = $(wildcard $(srcdir)/docs/guide/*.md)
+guidedir = $(DESTDIR)$(docdir)/$(docmoduledir)/guide
+.PHONY: install_guide uninstall_docs
+install: install_guide
+install_guide:
+	$(MKDIR_P) '$(guidedir)'
+	$(INSTALL_DATA) $(GUIDE) '$(guidedir)/'
 uninstall: uninstall_docs
 uninstall_docs:
+	rm -f $(addprefix '$(guidedir)'/, $(notdir $(GUIDE)))
 	rm -f $(addprefix '$(DESTDIR)$(docdir)/$(docmoduledir)'/, $(notdir $(DOCS)))
-	-rmdir '$(DESTDIR)$(docdir)/$(docmoduledir)'
+	-rmdir '$(guidedir)' '$(DESTDIR)$(docdir)/$(docmoduledir)'
 
 # loops over the five estimates of each bit, as the server does for checksums
 src/algo/inorder.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS)
