@@ -37,17 +37,19 @@ docmoduledir := hybridindex
 # PGXS installs all documents in one directory, and does not remove those that come
 # from a subdirectory.
 GUIDE = $(wildcard $(srcdir)/docs/guide/*.md)
+PROMETHEUS = $(wildcard $(srcdir)/docs/guide/prometheus/*)
 guidedir = $(DESTDIR)$(docdir)/$(docmoduledir)/guide
 .PHONY: install_guide uninstall_docs
 install: install_guide
 install_guide:
-	$(MKDIR_P) '$(guidedir)'
+	$(MKDIR_P) '$(guidedir)/prometheus'
 	$(INSTALL_DATA) $(GUIDE) '$(guidedir)/'
+	$(INSTALL_DATA) $(PROMETHEUS) '$(guidedir)/prometheus/'
 uninstall: uninstall_docs
 uninstall_docs:
-	rm -f $(addprefix '$(guidedir)'/, $(notdir $(GUIDE)))
+	rm -f $(addprefix '$(guidedir)'/, $(notdir $(GUIDE)) $(addprefix prometheus/, $(notdir $(PROMETHEUS))))
 	rm -f $(addprefix '$(DESTDIR)$(docdir)/$(docmoduledir)'/, $(notdir $(DOCS)))
-	-rmdir '$(guidedir)' '$(DESTDIR)$(docdir)/$(docmoduledir)'
+	-rmdir '$(guidedir)/prometheus' '$(guidedir)' '$(DESTDIR)$(docdir)/$(docmoduledir)'
 
 # loops over the five estimates of each bit, as the server does for checksums
 src/algo/inorder.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS)

@@ -65,4 +65,29 @@ foreach my $page (sort glob("$pages/*.md"))
 	$node->stop if $node;
 }
 
+# The queries for postgres_exporter run and give the columns that it is told, and
+# alarms and charts ask for no others.
+my $queries = slurp_file("$pages/prometheus/queries.yaml");
+my $watched = new_node('prometheus', '');
+my %metric;
+$watched->safe_psql('postgres', 'CREATE TABLE t (k int PRIMARY KEY WITH (access_method = hybrid)); INSERT INTO t VALUES (1); CREATE ROLE watcher LOGIN IN ROLE pg_monitor');
+while ($queries =~ /^(\w+):\n  query: \|\n((?:    .*\n)+)  metrics:\n((?:    - .*\n)+)/mg)
+{
+	my ($name, $sql, $list) = ($1, $2, $3);
+	my @columns = $list =~ /^    - (\w+): \{usage: "(?:LABEL|GAUGE|COUNTER)", description: "[^"]+"\}$/mg;
+	my $out = $watched->safe_psql('postgres', $sql, extra_params => [ @aligned, '-A', '-U', 'watcher' ]);
+
+	like($out, qr/^(?:\w+\|?)+\n.*\n\(1 row\)$/, "query $name has a row");
+	is(join(' ', sort split /\|/, ($out =~ /^(.*)/)[0]), join(' ', sort @columns), "columns of $name");
+	$metric{"${name}_$_"} = 1 foreach @columns;
+}
+$watched->stop;
+foreach my $file (qw(alerts.yaml dashboard.json))
+{
+	my @used = slurp_file("$pages/prometheus/$file") =~ /\b(hybrid_[a-z_]+)/g;
+
+	cmp_ok(scalar(@used), '>', 5, "$file has metrics");
+	is(join(' ', grep { !$metric{$_} } @used), '', "$file uses metrics that there are");
+}
+
 done_testing();
