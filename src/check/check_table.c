@@ -66,10 +66,7 @@ typedef struct Probe
 
 #define PROBE_BYTES		(offsetof(Probe, tid) + sizeof(ItemPointerData))
 
-/*
- * The same for all forms of a value (hyb_value_has_one_form).  The entry is well formed:
- * hyb_check_entry has seen it, or it was made here.
- */
+/* The same for all forms of a value (hyb_value_has_one_form). */
 static uint64
 entry_hash(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
 {
@@ -83,7 +80,8 @@ entry_hash(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
 		HybValue	val = {.isnull = true};
 
 		entry = hyb_parse_column(col, start, end, &val);
-		Assert(entry != NULL);
+		if (entry == NULL)
+			break;				/* not that of any tuple */
 		if (hyb_value_has_one_form(col, &val))
 			hash = hash_bytes_extended(start, entry - start, hash);
 		else

@@ -480,7 +480,8 @@ hyb_filter_probe(const HybIndex *ix, const HybChild *child,
 		(low->key == high->key || memcmp(low->key, high->key, low->len) == 0) &&
 		hyb_key_has_one_form(ix->desc, low->key, low->len);
 
-	if (!open_filter(ix, child, &filter))
+	/* only filters of keys that memcmp orders know ranges */
+	if ((!point && !ix->desc->all_mem) || !open_filter(ix, child, &filter))
 		return HYB_ANSWER_UNKNOWN;
 	answer = hyb_filter_ask(filter.image, filter.size, low, high, point);
 	close_filter(ix, child, &filter, answer);

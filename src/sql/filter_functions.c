@@ -363,11 +363,11 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 
 	/*
 	 * No entry has this length.  But a shorter one may be equal to this key,
-	 * or be this key, encoded by a dictionary.
+	 * or be this key, encoded by a dictionary or packed by another pglz.
 	 */
 	if (key.len > HYB_MAX_ENTRY_SIZE)
 	{
-		found = !ix->desc->exact || ix->desc->has_encoded;
+		found = !ix->desc->exact || !ix->desc->all_mem || ix->desc->has_encoded;
 		hyb_inspect_close(&inspected);
 		PG_RETURN_BOOL(found);
 	}
