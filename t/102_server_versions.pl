@@ -280,26 +280,6 @@ EOF
 like($out, qr/Gather.*\n[01] 7$/s, 'a worker of a parallel query loads the library and has the settings');
 is($err, '', 'without a warning');
 
-# A way out where the library is lost, which a function that cannot be loaded
-# stands for: docs/reliability.md has these lines.
-$node->safe_psql('postgres', 'CREATE DATABASE lost');
-$node->safe_psql('lost', <<'EOF');
-CREATE EXTENSION hybridindex;
-CREATE TABLE kept (a int, s text COLLATE "C");
-INSERT INTO kept SELECT i, 's' || i FROM generate_series(1, 100) i;
-CREATE UNIQUE INDEX ON kept USING hybrid (a) INCLUDE (s);
-CREATE INDEX ON kept USING hybrid (s text_hope_ops, (a + 1)) WHERE a > 5;
-UPDATE pg_proc SET probin = '$libdir/no_such_library' WHERE probin ~ 'hybridindex';
-EOF
-my ($lost, undef, $why) = $node->psql('lost', 'DROP TABLE kept');
-ok($lost != 0 && $why =~ /could not access file/, 'without the library a table cannot be dropped');
-isnt($node->psql('lost', 'DROP EXTENSION hybridindex CASCADE'), 0, 'without the library the extension cannot be dropped');
-my ($lines) = slurp_file(test_root() . '/docs/reliability.md') =~ /```sql\n(BEGIN;.*?amhandler.*?)```/s;
-$node->safe_psql('lost', $lines);
-is($node->safe_psql('lost', "SELECT s, (SELECT count(*) FROM pg_index WHERE indrelid = 'kept'::regclass), (SELECT count(*) FROM pg_am WHERE amname = 'hybrid') FROM kept WHERE a = 7"),
-	's7|0|0', 'the table is there, without indexes and extension');
-$node->safe_psql('lost', 'INSERT INTO kept VALUES (7); VACUUM kept; DROP TABLE kept; CREATE EXTENSION hybridindex');
-
 # Replica identity, and apply through a hybrid index.  Server 17 finds
 # rows through btree (and hash) indexes only.
 if ($version != 17)
