@@ -273,7 +273,7 @@ check_whole_index(Relation index, Relation heap, bool heapallindexed)
 	check->filter_copy_block = InvalidBlockNumber;
 	check->leaf_tids = palloc(HYB_LEAF_MAX_ITEMS * sizeof(ItemPointerData));
 	/* these are used while another context is current */
-	hyb_buf_reserve(&check->probe, HYB_MAX_ENTRY_SIZE + sizeof(ItemPointerData));
+	hyb_buf_reserve(&check->above, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->entry, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->last_key, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&check->row_key, HYB_MAX_ENTRY_SIZE);

@@ -65,7 +65,7 @@ typedef struct HybCheck
 
 	/* comparison with the table (check_table.c) */
 	bloom_filter *filter;		/* of all live entries, or NULL: not wanted */
-	HybBuf		probe;			/* entry and TID, for the filter */
+	HybBuf		above;			/* a key above all that begin with a prefix */
 	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
 	Snapshot	snapshot;		/* older than the first look at the index */
 	struct IndexFetchTableData *fetch;	/* of single rows; NULL: not needed
@@ -170,7 +170,11 @@ extern bool hyb_check_heap_dead(HybCheck *check, ItemPointer tid);
  * held; index expressions run as the current user.
  */
 extern void hyb_check_heap_begin(HybCheck *check, double entries);
-extern void hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
+
+/* Of an entry, for hyb_check_live; 0 if the table is not checked. */
+extern uint64 hyb_check_hash(const HybCheck *check, const uint8 *entry,
+							 uint32 len);
+extern void hyb_check_live(HybCheck *check, uint64 hash,
 						   const ItemPointerData *tid);
 extern void hyb_check_heap(HybCheck *check, Snapshot snapshot);
 

@@ -374,7 +374,7 @@ hyb_check_fresh_next(HybCheck *check)
 					   item->ref.offset, HYB_TID_PARTS(&pos.tid));
 	if (dynamic)
 		against_log(check, item);
-	hyb_check_live(check, pos.key, item->len, &pos.tid);
+	hyb_check_live(check, hyb_check_hash(check, pos.key, item->len), &pos.tid);
 	hyb_pos_copy(&check->fresh_at, &check->fresh_key, &pos);
 	hyb_runs_next(&check->fresh);
 }

@@ -71,6 +71,7 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 	int			last = hyb_leaf_row_start(&check->leaf, row + 1);
 	ItemPointerData *tids = check->leaf_tids;
 	MemoryContext old_context;
+	uint64		hash = 0;
 	uint32		keylen;
 
 	if (first >= last)
@@ -122,12 +123,14 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(check->page_context);
 
+	if (check->level == 0)
+		hash = hyb_check_hash(check, check->entry.data, check->entry.len);
 	for (int i = first; i < last; i++)
 	{
 		if (hyb_leaf_is_tombstone(&check->leaf, i))
 			check->tombstones++;
 		else if (check->level == 0)
-			hyb_check_live(check, check->entry.data, check->entry.len, &tids[i]);
+			hyb_check_live(check, hash, &tids[i]);
 	}
 
 	check->last_key.len = 0;
@@ -161,12 +164,12 @@ behind_prefix(HybCheck *check, uint32 bits)
 {
 	HybPos		pos = {.tie = HYB_AFTER};
 
-	check->probe.len = 0;
-	hyb_buf_append(&check->probe, check->entry.data, check->entry.len);
+	check->above.len = 0;
+	hyb_buf_append(&check->above, check->entry.data, check->entry.len);
 	if (bits % 8 != 0)
-		check->probe.data[bits / 8] |= 0xFF >> bits % 8;
-	pos.key = check->probe.data;
-	pos.len = (uint16) check->probe.len;
+		check->above.data[bits / 8] |= 0xFF >> bits % 8;
+	pos.key = check->above.data;
+	pos.len = (uint16) check->above.len;
 	return pos;
 }
 
@@ -243,7 +246,8 @@ check_table_row(HybCheck *check, const PrefixRow *row, int item)
 					   "The entry at position %d leads to heap tuple (%u,%u), whose key does not have the entry's fingerprint.",
 					   item, HYB_TID_PARTS(&check->leaf_tids[item]));
 	hyb_check_filter_key(check, check->row_key.data, check->row_key.len, item);
-	hyb_check_live(check, check->row_key.data, check->row_key.len,
+	hyb_check_live(check,
+				   hyb_check_hash(check, check->row_key.data, check->row_key.len),
 				   &check->leaf_tids[item]);
 }
 

@@ -96,6 +96,12 @@ entry_hash(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
 	return hash;
 }
 
+uint64
+hyb_check_hash(const HybCheck *check, const uint8 *entry, uint32 len)
+{
+	return check->filter != NULL ? entry_hash(check->ix->desc, entry, len) : 0;
+}
+
 static inline uint64
 short_hash(uint64 hash)
 {
@@ -116,21 +122,18 @@ hyb_check_heap_begin(HybCheck *check, double entries)
 }
 
 void
-hyb_check_live(HybCheck *check, const uint8 *entry, uint32 len,
-			   const ItemPointerData *tid)
+hyb_check_live(HybCheck *check, uint64 hash, const ItemPointerData *tid)
 {
 	uint64		lead;
-	Probe		probe;
+	Probe		probe = {.hash = hash,.tid = *tid};
 
 	if (check->filter == NULL)
 		return;
-	probe.hash = entry_hash(check->ix->desc, entry, len);
-	probe.tid = *tid;
 	bloom_add_element(check->filter, (unsigned char *) &probe, PROBE_BYTES);
 
 	lead = (uint64) ItemPointerGetBlockNumber(tid) << 16 |
 		ItemPointerGetOffsetNumber(tid);
-	lead = lead << TID_HASH_BITS | short_hash(probe.hash);
+	lead = lead << TID_HASH_BITS | short_hash(hash);
 	tuplesort_putdatum(check->leads, Int64GetDatum((int64) lead), false);
 }
 
