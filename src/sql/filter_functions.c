@@ -367,7 +367,7 @@ hybrid_may_contain(PG_FUNCTION_ARGS)
 	 */
 	if (key.len > HYB_MAX_ENTRY_SIZE)
 	{
-		found = !ix->desc->exact || !ix->desc->all_mem || ix->desc->has_encoded;
+		found = !ix->desc->all_mem || ix->desc->has_encoded;
 		hyb_inspect_close(&inspected);
 		PG_RETURN_BOOL(found);
 	}
