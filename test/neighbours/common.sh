@@ -48,3 +48,41 @@ make_orders() { sql -f "$here/orders.sql"; }
 agree() {
 	sql -c 'BEGIN ISOLATION LEVEL REPEATABLE READ' -c "SELECT neighbours_agree('${1:-orders}')" -c COMMIT >/dev/null
 }
+
+# scan_agrees QUERY: it answers the same with and without index scans.
+scan_agrees() { must_be "$(sql -c 'SET enable_indexscan = off' -c 'SET enable_bitmapscan = off' -c "$1")" "$1"; }
+
+# ---- replication between two databases, NAME_pub and NAME_sub ----
+
+# pairs COMMAND: run it for each pair of methods, with the methods of the publisher and
+# of the subscriber as arguments.
+pairs() {
+	"$1" hybrid btree
+	"$1" btree hybrid
+	"$1" hybrid hybrid
+}
+
+# make_side DATABASE METHOD: orders with hybrid indexes, or as btree; empty in a subscriber.
+make_side() {
+	export PGDATABASE=$1
+	make_orders
+	[ "${1%_sub}" = "$1" ] || sql -c 'TRUNCATE orders'
+	[ "$2" = hybrid ] || sql -c "CALL hybrid_revert_table('orders')"
+}
+
+# replicates NAME METHOD METHOD: change the publisher's rows; the subscriber follows.
+replicates() {
+	rows="SELECT count(*) || ' ' || sum(hashtextextended(o::text, 0)) FROM orders o"
+	export PGDATABASE=${1}_pub
+	sql <<-'EOF'
+		INSERT INTO orders SELECT i, i % 1000, 'new ' || i FROM generate_series(30001, 40000) i;
+		UPDATE orders SET note = note || '!' WHERE id % 3 = 0;
+		UPDATE orders SET id = -id WHERE id % 50 = 1;
+		DELETE FROM orders WHERE id % 11 = 0;
+	EOF
+	wanted=$(sql -c "$rows")
+	[ "$2" = btree ] || agree
+	export PGDATABASE=${1}_sub
+	must_become "$wanted" "$rows"
+	[ "$3" = btree ] || agree
+}
