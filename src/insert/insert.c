@@ -9,7 +9,9 @@
 
 #include "access/detoast.h"
 #include "access/htup_details.h"
+#include "algo/inorder.h"
 #include "base/memory.h"
+#include "common/pg_lzcompress.h"
 #include "insert/gather.h"
 #include "insert/insertion.h"
 #include "key/encoded.h"
@@ -214,6 +216,51 @@ longest_form(const HybKeyDesc *desc, const Datum *values, const bool *isnull)
 	return len;
 }
 
+/*
+ * Bytes of a value that CREATE INDEX could not sort in an index tuple, else 0.
+ * Only new entries are asked, since pglz gives other lengths on other machines.
+ * A stored entry can be found, merged and checked wherever it came from.
+ */
+static uint32
+unsortable_bytes(const HybColumn *col, Datum value)
+{
+	struct varlena *plain;
+	uint32		raw;
+	int32		len = -1;
+
+	if (col->sortable == 0 || col->attlen != -1 ||
+		toast_raw_datum_size(value) <= col->sortable + VARHDRSZ)
+		return 0;
+	plain = PG_DETOAST_DATUM_PACKED(value);
+	raw = VARSIZE_ANY_EXHDR(plain);
+	if (raw <= HYB_INORDER_MAX)
+	{
+		char	   *packed = palloc(PGLZ_MAX_OUTPUT(raw));
+
+		len = pglz_compress(VARDATA_ANY(plain), (int32) raw, packed,
+							PGLZ_strategy_default);
+		pfree(packed);
+	}
+	if ((Pointer) plain != DatumGetPointer(value))
+		pfree(plain);
+	return len >= 0 && len <= col->sortable ? 0 : raw;
+}
+
+/* The same of a row, or what just exceeds an entry if that is more. */
+static uint32
+unsortable_size(const HybKeyDesc *desc, const Datum *values, const bool *isnull)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		uint32		size = isnull[i] ? 0 :
+			unsortable_bytes(&desc->cols[i], values[i]);
+
+		if (size > 0)
+			return Max(size, HYB_MAX_ENTRY_SIZE + 1);
+	}
+	return 0;
+}
+
 void
 hyb_check_entry_size(const HybIndex *ix, Relation heap, const Datum *values,
 					 const bool *isnull, uint32 len, ItemPointer tid)
@@ -223,6 +270,8 @@ hyb_check_entry_size(const HybIndex *ix, Relation heap, const Datum *values,
 	if (unlikely(desc->has_encoded && len <= HYB_MAX_ENTRY_SIZE &&
 				 !fits_in_any_case(desc, values, isnull, len)))
 		len = longest_form(desc, values, isnull);
+	if (!desc->all_mem && len <= HYB_MAX_ENTRY_SIZE)
+		len = Max(len, unsortable_size(desc, values, isnull));
 	if (likely(len <= HYB_MAX_ENTRY_SIZE))
 		return;
 	ereport(ERROR,

@@ -45,8 +45,8 @@ typedef struct HybColumn
 	bool		terminated;
 	uint16		plain;			/* longer values are stored shorter, as are
 								 * terminated ones in part; 0: none is */
-	uint16		sortable;		/* a longer terminated value must be so short
-								 * when it is compressed by pglz; 0: need not */
+	uint16		sortable;		/* a new entry is refused if a longer value is
+								 * not so short after pglz; 0: never */
 	bool		desc;
 	bool		nulls_first;
 	int16		attlen;

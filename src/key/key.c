@@ -51,42 +51,20 @@ malformed(const HybColumn *col)
 /* ---- long values ---- */
 
 /*
- * Can CREATE INDEX sort an index tuple with this value?  It can if pglz makes the
- * value shorter than HybColumn.sortable.
- */
-static bool
-is_sortable(const HybColumn *col, const uint8 *bytes, uint32 len)
-{
-	char	   *packed;
-	int32		packed_len;
-
-	if (len <= col->sortable || col->sortable == 0)
-		return true;
-	if (len > HYB_INORDER_MAX)
-		return false;
-	packed = palloc(PGLZ_MAX_OUTPUT(len));
-	packed_len = pglz_compress((const char *) bytes, (int32) len, packed,
-							   PGLZ_strategy_default);
-	pfree(packed);
-	return packed_len >= 0 && packed_len <= col->sortable;
-}
-
-/*
  * The bytes of `out` from `start` on are a long terminated value, without its
- * terminator: make them shorter.  A value that fits no entry, or that CREATE INDEX
- * could not sort, ends up longer than an entry may be.
+ * terminator: make them shorter.  A value that fits no entry ends up longer than
+ * an entry may be.
  */
 static void
 long_shorten(const HybColumn *col, HybBuf *out, uint32 start)
 {
 	uint8		code[MAX_CODE];
 	uint32		plainlen = out->len - start;
-	size_t		len = 0;
+	size_t		len;
 
 	Assert(col->terminated && col->plain > 0 && plainlen > col->plain);
-	if (is_sortable(col, out->data + start, plainlen))
-		len = hyb_inorder_encode(out->data + start, plainlen, col->plain, code,
-								 MAX_CODE);
+	len = hyb_inorder_encode(out->data + start, plainlen, col->plain, code,
+							 MAX_CODE);
 	if (len > 0)
 	{
 		out->len = start + col->plain;
