@@ -263,6 +263,32 @@ sub set_memory
 	return;
 }
 
+# ---- copies that do not pay ----
+
+# A session that hardly finds copies of a cached index asks in one of eight look-ups,
+# until it finds them again.
+sql('CREATE TABLE many (k int8)', 'INSERT INTO many SELECT i FROM generate_series(1, 20000) i',
+	'CREATE UNIQUE INDEX many_k ON many USING hybrid (k)', <<EOF);
+CREATE FUNCTION look(keys int, n int) RETURNS bigint LANGUAGE plpgsql AS \$\$
+DECLARE
+	found_rows bigint := 0;
+BEGIN
+	FOR i IN 1 .. n LOOP
+		PERFORM 1 FROM many WHERE k = 1 + i::bigint * 7919 % keys;
+		found_rows := found_rows + found::int;
+	END LOOP;
+	RETURN found_rows;
+END \$\$;
+EOF
+my $counts = "FROM hybrid_index_stats('many_k')";
+my $looking = $node->background_psql('postgres');
+is($looking->query_safe('SELECT look(20000, 20000)'), '20000', 'rows of many keys');
+cmp_ok(sql("SELECT hot_lookups $counts"), '<', 12000, 'a session stops asking for most keys');
+my $found = sql("SELECT hot_hits $counts");
+is($looking->query_safe('SELECT look(50, 20000)'), '20000', 'rows of few keys');
+cmp_ok(sql("SELECT hot_hits $counts") - $found, '>', 10000, 'it asks again when they are hot');
+$looking->quit;
+
 my $all = 'SELECT warm(1, 2000)';
 cmp_ok(memory(), '<=', 128 * 1024, 'no more memory than was set');
 my $session = $node->background_psql('postgres');

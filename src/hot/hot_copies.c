@@ -14,6 +14,7 @@
 #include "hot/hot_table.h"
 #include "miscadmin.h"
 #include "shared/index_cache.h"
+#include "storage/bufmgr.h"
 #include "storage/ipc.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
@@ -21,6 +22,18 @@
 
 /* One in this number of look-ups publishes, where that would drive an entry out. */
 #define LOOKUPS_PER_PUBLISH			8
+
+/*
+ * A copy of an index whose pages are in shared_buffers spares a look-up about as
+ * much as asking in vain costs.  So a process asks only in one of LOOKUPS_PER_ASK
+ * look-ups of such an index while less than half of those that it asks in full
+ * buckets are hits.  It reviews that after REVIEW_LOOKUPS of them.
+ */
+#define LOOKUPS_PER_ASK		8
+#define REVIEW_LOOKUPS		256
+
+/* An index of at most this part of shared_buffers counts as cached. */
+#define CACHED_PART		4
 
 /* Look-ups of an index in one process before it gets an owner. */
 #define FIRST_LOOKUPS	16
@@ -44,6 +57,9 @@ typedef struct Owned
 	uint32		first;			/* look-ups without one */
 	uint32		lookups;		/* not yet added to the owner's */
 	uint32		hits;
+	uint32		asked;			/* in full buckets since the last review */
+	uint32		answered;		/* hits since then */
+	bool		spares;			/* asks in few look-ups */
 } Owned;
 
 static HybCachePiece owned_piece = {.size = sizeof(Owned)};
@@ -172,6 +188,8 @@ renew_owned(Owned *owned, HybCache *cache, HybHotTable *table, uint64 generation
 	owned->owner = find_owner(table, cache, &owned->number);
 	owned->generation = generation;
 	owned->first = 0;
+	owned->asked = owned->answered = 0;
+	owned->spares = false;
 }
 
 /*
@@ -198,6 +216,22 @@ add_counts(Owned *owned)
 }
 
 /* ---- look-ups ---- */
+
+/* One of n look-ups, by chance: applications repeat patterns. */
+static inline bool
+is_one_of(int n)
+{
+	return pg_prng_uint32(&pg_global_prng_state) % n == 0;
+}
+
+/* Decide whether the process goes on to ask in all look-ups. */
+static pg_noinline void
+review_asking(const HybIndex *ix, Owned *owned)
+{
+	owned->spares = owned->answered < owned->asked / 2 &&
+		RelationGetNumberOfBlocks(ix->rel) <= NBuffers / CACHED_PART;
+	owned->asked = owned->answered = 0;
+}
 
 uint64
 hyb_hot_gate(const HybIndex *ix)
@@ -243,20 +277,27 @@ hyb_hot_find(const HybIndex *ix, const HybHotKey *key, ItemPointer tid)
 		}
 		return HYB_HOT_PUBLISH;
 	}
+	if (owned->spares && !is_one_of(LOOKUPS_PER_ASK))
+		return HYB_HOT_NONE;
 	if (unlikely(++owned->lookups >= COUNT_FLUSH))
 		add_counts(owned);
+	if (unlikely(owned->asked >= REVIEW_LOOKUPS))
+		review_asking(ix, owned);
 	if (hyb_hot_read(table, owned->number, key, tid, &room))
 	{
 		pg_read_barrier();
 		if (pg_atomic_read_u64(&hyb_hot->generation) == generation)
 		{
 			owned->hits++;
+			owned->asked++;
+			owned->answered++;
 			return HYB_HOT_HIT;
 		}
 	}
-	if (room || pg_prng_uint32(&pg_global_prng_state) % LOOKUPS_PER_PUBLISH == 0)
+	if (room)
 		return HYB_HOT_PUBLISH;
-	return HYB_HOT_NONE;
+	owned->asked++;
+	return is_one_of(LOOKUPS_PER_PUBLISH) ? HYB_HOT_PUBLISH : HYB_HOT_NONE;
 }
 
 void
