@@ -157,6 +157,12 @@ name_packages() {
 	done
 }
 
+# Did apt, by its log, not reach its archive?  Then say that alone.
+die_without_network() {
+	! grep -E -q 'Temporary failure resolving|Could not (resolve|connect)|[Cc]onnection timed out|Network is unreachable' "$apt_log" ||
+		die "no network: apt cannot reach its archive, to install$packages"
+}
+
 # Install what is in $missing with apt.  What that prints goes to a log, which is
 # shown only if it fails.
 install_missing() {
@@ -168,10 +174,11 @@ install_missing() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	# one list that cannot be fetched may not be the one that matters
-	as_root apt-get update -q >"$apt_log" 2>&1 || :
+	as_root apt-get update -q -o Acquire::Retries=0 -o Acquire::http::Timeout=20 >"$apt_log" 2>&1 || :
 	name_packages
 	case $packages in
 		*postgresql-NN*)
+			die_without_network
 			grep '^[EW]:' "$apt_log" >&2 || :
 			die "apt knows no PostgreSQL; see https://wiki.postgresql.org/wiki/Apt, or set PG_CONFIG"
 			;;
@@ -182,13 +189,15 @@ install_missing() {
 			main_cluster_off
 			;;
 	esac
-	say "installing with apt:$packages"
+	say "installing with apt, some minutes the first time:$packages"
 	# shellcheck disable=SC2086
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages \
 		</dev/null >>"$apt_log" 2>&1 ||
 		{
-			cat "$apt_log" >&2
-			die "apt could not install:$packages"
+			die_without_network
+			grep -E '^(E|W|Err|dpkg)' "$apt_log" | sort -u | tail -n 15 >&2
+			trap main_cluster_on EXIT
+			die "apt could not install:$packages (its output: $apt_log)"
 		}
 	rm -f "$apt_log"
 	main_cluster_on
