@@ -73,7 +73,7 @@ EOF
 	is($node->safe_psql('postgres', "SELECT hybrid_merge('rp_k')"), '1800', 'entries under a cursor are merged');
 	my $vacuum = start_psql($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE false) rp;\n");
 	wait_for('VACUUM waits for a pin',
-		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND wait_event_type = 'BufferPin')");
+		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND $waits_for_pin)");
 	append_to_file("$dir/merged", '');
 	wait_file("$dir/at599");
 
@@ -229,7 +229,7 @@ same_answers($node, 'the index is right afterwards',
 	statements("SELECT hybrid_merge('dp_k')");
 	my $vacuum = start_psql($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE false) dp;\n");
 	wait_for('VACUUM waits for a pin, or has ended', <<EOF);
-SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND wait_event_type = 'BufferPin')
+SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND $waits_for_pin)
 	OR (SELECT reltuples = 1799 FROM pg_class WHERE relname = 'dp')
 EOF
 	ok(let_go($session), 'a scan is held with a page of the log pinned') or diag $session->{err};
@@ -304,7 +304,7 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 	my @keys = split /\n/, $cursor->query_safe('FETCH 1 FROM c');
 	wake_up($held);
 	wait_for('VACUUM waits for the pin on a leaf',
-		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND wait_event_type = 'BufferPin')");
+		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND $waits_for_pin)");
 	push @keys, split /\n/, $cursor->query_safe('FETCH ALL FROM c');
 	$cursor->query_safe('COMMIT');
 	$cursor->quit;

@@ -55,7 +55,7 @@ sub held_vacuum
 	my $vacuum = start_psql($node, "VACUUM (TRUNCATE false, INDEX_CLEANUP on) $table;");
 
 	ok($node->poll_query_until('postgres',
-			"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'VACUUM%$table%' AND wait_event = 'BufferPin' AND pid <> pg_backend_pid()"),
+			"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'VACUUM%$table%' AND $waits_for_pin AND pid <> pg_backend_pid()"),
 		"VACUUM of $table waits for a pin");
 	return $vacuum;
 }
@@ -169,7 +169,7 @@ my $second = open_cursor('SELECT k FROM late WHERE k > 2000 ORDER BY k');
 @keys = fetch($second, 10);
 close_cursor($cursor);
 ok($node->poll_query_until('postgres', <<EOF), 'VACUUM has finished its second pass, and waits for the new leaf');
-SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'VACUUM%late%' AND wait_event = 'BufferPin' AND pid <> pg_backend_pid()
+SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'VACUUM%late%' AND $waits_for_pin AND pid <> pg_backend_pid()
 	AND (SELECT static_tombstones > 0 FROM hybrid_index_stats('late_k'))
 EOF
 push @keys, fetch($second, 'ALL');

@@ -134,7 +134,7 @@ EOF
 my $holder = $node->background_psql('postgres');
 $holder->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; BEGIN');
 $holder->query_safe("DECLARE c_$_ NO SCROLL CURSOR FOR SELECT $_ FROM p ORDER BY $_; FETCH 1 FROM c_$_") foreach 'a', 'b', 'c';
-my $state = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'BufferPin'";
+my $state = "SELECT count(*) FROM pg_stat_activity WHERE $waits_for_pin";
 foreach my $case (
 	[ 'pg_cancel_backend', 'client backend', qr/canceling statement due to user request/ ],
 	[ 'pg_terminate_backend', 'client backend', qr/terminating connection/ ],
@@ -150,7 +150,7 @@ foreach my $case (
 		is($node->safe_psql('postgres', "SELECT count(*) FROM pg_buffercache b JOIN pg_class c ON b.relfilenode = pg_relation_filenode(c.oid) AND c.relname ~ '^p_' WHERE pinning_backends > 0"),
 			3, 'nothing else is pinned');
 	}
-	$node->safe_psql('postgres', "SELECT $function(max(pid)) FROM pg_stat_activity WHERE wait_event = 'BufferPin' AND backend_type = '$type'");
+	$node->safe_psql('postgres', "SELECT $function(max(pid)) FROM pg_stat_activity WHERE $waits_for_pin AND backend_type = '$type'");
 	finish_psql($session);
 	like($session->{err}, $message, "$function of a $type");
 	ok($node->poll_query_until('postgres', "SELECT ($state) = 0"), 'no worker goes on');

@@ -15,7 +15,10 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql no_crash run_regress test_root);
+our @EXPORT = qw(new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql no_crash run_regress test_root $waits_for_pin);
+
+# Of pg_stat_activity: VACUUM waits for another's pin on a page.  19 has another name.
+our $waits_for_pin = "wait_event IN ('BufferPin', 'BufferCleanup')";
 
 # A test that hangs fails, and the servers stop as after any other failure.  A second
 # alarm follows, in case the first one was caught by an eval.
@@ -34,7 +37,8 @@ sub new_node
 	my ($name, $conf, %init) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init(%init);
+	# some collations need it
+	$node->init(%init, extra => [ '--encoding=UTF8', @{ $init{extra} // [] } ]);
 	$node->append_conf('postgresql.conf', <<EOF . ($conf // ''));
 autovacuum = off
 fsync = off

@@ -1,10 +1,11 @@
 -- Tables with an index each, for t/113_stored_formats.pl.  Table x has the index x_i
 -- and takes rows lo to hi of x_rows(lo, hi).  Each row gets the same TID on every
--- server: rows are only appended, by one session.
+-- server: rows are only appended, by one session, and pglz compresses them.
 --
 -- states: what hybrid_index_stats has to say of each index, and whether it can have
 -- layout = trie.  queries: what is asked of it, and the access paths for hyb_same.
 
+SET default_toast_compression = pglz;
 SET hybridindex.background_merge = off;
 SET hybridindex.merge_floor = 1000000;
 SET hybridindex.merge_step_pages = 64;
