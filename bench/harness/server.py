@@ -217,7 +217,7 @@ class Server:
 # ---- pgbench's logs ----
 
 def read_logs(paths):
-    """Latencies in ms, and [second, transactions, greatest latency] by second."""
+    """Latencies in ms, and [second, transactions, greatest latency, p99] by second."""
     latencies = []
     seconds = {}
     for path in paths:
@@ -228,11 +228,13 @@ def read_logs(paths):
                     continue        # failed or skipped
                 ms = int(fields[2]) / 1000
                 latencies.append(ms)
-                bucket = seconds.setdefault(int(fields[4]), [0, 0.0])
-                bucket[0] += 1
-                bucket[1] = max(bucket[1], ms)
+                seconds.setdefault(int(fields[4]), []).append(ms)
     first = min(seconds) if seconds else 0
-    return latencies, [[s - first] + seconds[s] for s in sorted(seconds)]
+    timeline = []
+    for second in sorted(seconds):
+        of = percentiles(seconds[second])
+        timeline.append([second - first, len(seconds[second]), of["max"], of["p99"]])
+    return latencies, timeline
 
 
 def percentiles(latencies):
