@@ -41,6 +41,9 @@ typedef struct HybFstPlace
 	uint32_t	pos;			/* sparse position, or npos */
 } HybFstPlace;
 
+/* Words of an image are read in place.  Some 32-bit machines align them to 4 bytes. */
+#define WORD_ALIGNMENT	offsetof(struct { char before; uint64_t word; }, word)
+
 bool
 hyb_fst_open(HybFst *fst, const void *image, size_t size)
 {
@@ -49,7 +52,7 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	uint64_t	off;
 	uint64_t	suffixes;
 
-	if (size < sizeof(h) || ((uintptr_t) image & 7) != 0)
+	if (size < sizeof(h) || (uintptr_t) image % WORD_ALIGNMENT != 0)
 		return false;
 	memcpy(&h, image, sizeof(h));
 	if (h.magic != HYB_FST_MAGIC || h.size > size ||

@@ -14,7 +14,7 @@
  * so answers are one-sided, and a suffix of some bits per key makes wrong ones
  * rarer (HybSurfSuffix).
  *
- * Image, 8-byte aligned, native byte order:
+ * Image, aligned as words of 64 bits are on the machine, native byte order:
  *
  *		header			HybFstHeader
  *		prefix			bytes that all keys begin with, padded to 8
@@ -198,7 +198,7 @@ extern bool hyb_fst_builder_add(HybFstBuilder *builder, const uint8_t *key,
 /* Finish: bytes of the image; 0 if there are no keys, or too many. */
 extern size_t hyb_fst_builder_finish(HybFstBuilder *builder);
 
-/* Write the image, after finishing; it is 8-byte aligned. */
+/* Write the image, after finishing; it is aligned as above. */
 extern void hyb_fst_builder_write(const HybFstBuilder *builder, void *image);
 
 /*

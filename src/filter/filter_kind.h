@@ -18,7 +18,7 @@
 #include "store/settings.h"
 
 /*
- * The beginning of an image, which is 8-byte aligned.
+ * The beginning of an image, which is MAXALIGNed.
  *
  * The filter of a leaf of prefixes holds strings that keys begin with:
  *

@@ -161,10 +161,15 @@ long_unpack(const HybValue *val)
 
 /* ---- columns ---- */
 
-/* Bits of a by-value Datum of a column without a codec. */
+/*
+ * Bits of a Datum whose type has no function for that.  Eight bytes may be passed
+ * by reference, on 32-bit machines.
+ */
 static inline uint64
 raw_bits(const HybColumn *col, Datum value)
 {
+	if (col->width == sizeof(int64))
+		return (uint64) DatumGetInt64(value);
 	return (uint64) value & hyb_width_mask(col->width);
 }
 
@@ -181,7 +186,7 @@ raw_datum(const HybColumn *col, uint64 bits)
 		case 4:
 			return Int32GetDatum((int32) bits);
 		default:
-			return (Datum) bits;
+			return Int64GetDatum((int64) bits);
 	}
 }
 
