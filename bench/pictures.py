@@ -104,7 +104,7 @@ def latency(plt):
     with open(PICTURES / "latency.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for method in ("btree", "hybrid"):
-        axes.plot([int(row["second"]) for row in rows], [float(row[method]) for row in rows], label=method,
+        axes.plot([int(row["second"]) for row in rows], [float(row[method] or "nan") for row in rows], label=method,
                   color=COLOURS[method], linewidth=1.2)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("seconds", fontsize=8, color=INK)
@@ -122,15 +122,16 @@ def measure_latency():
                         "INSERT INTO {0} SELECT gen_random_uuid() FROM generate_series(1, 1000000); CHECKPOINT"
                         .format(method), schema=SCHEMA)
             metrics, timeline = server.pgbench(SCHEMA, [(INSERT % method, 1)], SECONDS, 4, {}, 1)
-            timelines[method] = timeline[1:-1]      # whole seconds only
+            timelines[method] = {second: "%.3f" % p99 for second, _, _, p99 in timeline[1:-1]}  # whole seconds only
             print("%s: %.0f transactions a second, p99 %.2f ms" % (method, metrics["tps"], metrics["p99"]))
     finally:
         server.psql("DROP SCHEMA %s CASCADE" % SCHEMA)
     with open(PICTURES / "latency.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["second", "btree", "hybrid"])
-        for second, (btree, hybrid) in enumerate(zip(timelines["btree"], timelines["hybrid"])):
-            writer.writerow([second, "%.3f" % btree[3], "%.3f" % hybrid[3]])
+        for second in range(1, max(map(max, timelines.values())) + 1):
+            # empty: no transaction ended in this second
+            writer.writerow([second, *(timelines[method].get(second, "") for method in ("btree", "hybrid"))])
 
 
 def main():

@@ -157,9 +157,9 @@ name_packages() {
 	done
 }
 
-# Did apt, by its log, not reach its archive?  Then say that alone.
+# Did apt, by the last lines of its log, not reach its archive?  Then say that alone.
 die_without_network() {
-	! grep -E -q 'Temporary failure resolving|Could not (resolve|connect)|[Cc]onnection timed out|Network is unreachable' "$apt_log" ||
+	! tail -n 12 "$apt_log" | grep '^[EW]: ' | grep -E -q 'Temporary failure resolving|Could not (resolve|connect)|onnection timed out|Network is unreachable' ||
 		die "no network: apt cannot reach its archive, to install$packages"
 }
 
@@ -174,7 +174,7 @@ install_missing() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	# one list that cannot be fetched may not be the one that matters
-	as_root apt-get update -q -o Acquire::Retries=0 -o Acquire::http::Timeout=20 >"$apt_log" 2>&1 || :
+	as_root env LC_ALL=C apt-get update -q -o Acquire::Retries=0 -o Acquire::http::Timeout=20 >"$apt_log" 2>&1 || :
 	name_packages
 	case $packages in
 		*postgresql-NN*)
@@ -191,11 +191,12 @@ install_missing() {
 	esac
 	say "installing with apt, some minutes the first time:$packages"
 	# shellcheck disable=SC2086
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages \
+	as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages \
 		</dev/null >>"$apt_log" 2>&1 ||
 		{
 			die_without_network
-			grep -E '^(E|W|Err|dpkg)' "$apt_log" | sort -u | tail -n 15 >&2
+			grep -E '^(W|Err)' "$apt_log" | tail -n 5 >&2
+			grep -E '^(E|dpkg):' "$apt_log" | tail -n 10 >&2
 			trap main_cluster_on EXIT
 			die "apt could not install:$packages (its output: $apt_log)"
 		}
