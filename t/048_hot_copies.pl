@@ -240,6 +240,7 @@ sql('VACUUM t');
 $node->wait_for_catchup($standby);
 is(ask_standby('SELECT warm(1, 1000)', $counts), "0\n0|0", 'a standby finds what was replayed');
 $standby->promote;
+$standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die;
 is(ask_standby('SELECT warm(1, 1000)', 'SELECT (SELECT hot_hits FROM hybrid_index_stats($$t_k$$)) > 500'), "0\nt", 'promoted, it has hot copies');
 ask_standby('UPDATE t SET n = n + 1 WHERE k <= 1000');
 is(ask_standby("SELECT count(hybrid_merge('t_k'))", 'SELECT warm(1, 1000)'), "1\n0", 'merges after the promotion clear copies');
@@ -265,9 +266,9 @@ sub set_memory
 
 # ---- copies that do not pay ----
 
-# A session that hardly finds copies of a cached index asks in one of eight look-ups,
-# until it finds them again.
-sql('CREATE TABLE many (k int8)', 'INSERT INTO many SELECT i FROM generate_series(1, 20000) i',
+# A session that hardly finds copies, and reads few blocks, asks in one of eight
+# look-ups, until it finds them again.
+sql('CREATE TABLE many (k int8)', 'INSERT INTO many SELECT i FROM generate_series(1, 8000) i',
 	'CREATE UNIQUE INDEX many_k ON many USING hybrid (k)', <<EOF);
 CREATE FUNCTION look(keys int, n int) RETURNS bigint LANGUAGE plpgsql AS \$\$
 DECLARE
@@ -280,14 +281,20 @@ BEGIN
 	RETURN found_rows;
 END \$\$;
 EOF
-my $counts = "FROM hybrid_index_stats('many_k')";
+my $of_many = "FROM hybrid_index_stats('many_k')";
 my $looking = $node->background_psql('postgres');
-is($looking->query_safe('SELECT look(20000, 20000)'), '20000', 'rows of many keys');
-cmp_ok(sql("SELECT hot_lookups $counts"), '<', 12000, 'a session stops asking for most keys');
-my $found = sql("SELECT hot_hits $counts");
+is($looking->query_safe('SELECT look(8000, 20000)'), '20000', 'rows of many keys');
+cmp_ok(sql("SELECT hot_lookups $of_many"), '<', 12000, 'a session stops asking for most keys');
+my $found = sql("SELECT hot_hits $of_many");
 is($looking->query_safe('SELECT look(50, 20000)'), '20000', 'rows of few keys');
-cmp_ok(sql("SELECT hot_hits $counts") - $found, '>', 10000, 'it asks again when they are hot');
+cmp_ok(sql("SELECT hot_hits $of_many") - $found, '>', 10000, 'it asks again when they are hot');
 $looking->quit;
+
+# not if it reads many
+sql('CREATE TABLE large (k int8, pad text)', "INSERT INTO large SELECT i, repeat('x', 200) FROM generate_series(1, 20000) i",
+	'CREATE UNIQUE INDEX large_k ON large USING hybrid (k)');
+sql("SELECT count(*) FROM generate_series(1, 10000) i, LATERAL (SELECT 1 FROM large WHERE k = 1 + i * 7919 % 20000 OFFSET 0) x");
+cmp_ok(sql("SELECT hot_lookups FROM hybrid_index_stats('large_k')"), '>', 9000, 'a session that reads blocks goes on asking');
 
 my $all = 'SELECT warm(1, 2000)';
 cmp_ok(memory(), '<=', 128 * 1024, 'no more memory than was set');

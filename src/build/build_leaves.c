@@ -38,21 +38,19 @@
 /* ---- from the table to the sort ---- */
 
 /*
- * Tuples to be sorted have at most 8191 bytes.  So the server compresses long
- * values, as for btree, if the storage of their column allows it.  Any entry that
- * fits the index has to be sorted, so we compress the other values.
+ * Tuples to be sorted have at most 8191 bytes.  Any entry that fits the index has to
+ * be sorted, and a new one is let in by the size that pglz gives its long values
+ * (hyb_check_entry_size).  So we compress these by pglz, whatever their column says.
  */
 static void
 compress_for_sort(const HybKeyDesc *desc, const bool *isnull, Datum *values)
 {
 	for (int i = 0; i < desc->natts; i++)
 	{
-		char		storage = TupleDescAttr(desc->tupdesc, i)->attstorage;
 		Oid			typid = desc->cols[i].typid;
 		Datum		shorter;
 
 		if (desc->cols[i].attlen != -1 || isnull[i] ||
-			storage == TYPSTORAGE_EXTENDED || storage == TYPSTORAGE_MAIN ||
 			toast_raw_datum_size(values[i]) <= TOAST_INDEX_TARGET ||
 			lookup_type_cache(typid, 0)->typstorage == TYPSTORAGE_PLAIN)
 			continue;

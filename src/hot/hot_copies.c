@@ -11,10 +11,10 @@
 #include "base/compat.h"
 
 #include "common/pg_prng.h"
+#include "executor/instrument.h"
 #include "hot/hot_table.h"
 #include "miscadmin.h"
 #include "shared/index_cache.h"
-#include "storage/bufmgr.h"
 #include "storage/ipc.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
@@ -24,16 +24,16 @@
 #define LOOKUPS_PER_PUBLISH			8
 
 /*
- * A copy of an index whose pages are in shared_buffers spares a look-up about as
- * much as asking in vain costs.  So a process asks only in one of LOOKUPS_PER_ASK
- * look-ups of such an index while less than half of those that it asks in full
- * buckets are hits.  It reviews that after REVIEW_LOOKUPS of them.
+ * Where pages are in shared_buffers, a copy spares a look-up about as much as asking
+ * in vain costs.  So a process asks only in one of LOOKUPS_PER_ASK look-ups of an
+ * index while less than half of those that it asks in full buckets are hits, and the
+ * process reads few blocks.  It reviews that after REVIEW_LOOKUPS of them.
  */
 #define LOOKUPS_PER_ASK		8
 #define REVIEW_LOOKUPS		256
 
-/* An index of at most this part of shared_buffers counts as cached. */
-#define CACHED_PART		4
+/* Blocks that the process may read between two reviews, of any relation. */
+#define REVIEW_READS		16
 
 /* Look-ups of an index in one process before it gets an owner. */
 #define FIRST_LOOKUPS	16
@@ -59,6 +59,7 @@ typedef struct Owned
 	uint32		hits;
 	uint32		asked;			/* in full buckets since the last review */
 	uint32		answered;		/* hits since then */
+	int64		reads;			/* blocks that the process had read then */
 	bool		spares;			/* asks in few look-ups */
 } Owned;
 
@@ -226,10 +227,13 @@ is_one_of(int n)
 
 /* Decide whether the process goes on to ask in all look-ups. */
 static pg_noinline void
-review_asking(const HybIndex *ix, Owned *owned)
+review_asking(Owned *owned)
 {
+	int64		reads = pgBufferUsage.shared_blks_read;
+
 	owned->spares = owned->answered < owned->asked / 2 &&
-		RelationGetNumberOfBlocks(ix->rel) <= NBuffers / CACHED_PART;
+		reads - owned->reads <= REVIEW_READS;
+	owned->reads = reads;
 	owned->asked = owned->answered = 0;
 }
 
@@ -282,7 +286,7 @@ hyb_hot_find(const HybIndex *ix, const HybHotKey *key, ItemPointer tid)
 	if (unlikely(++owned->lookups >= COUNT_FLUSH))
 		add_counts(owned);
 	if (unlikely(owned->asked >= REVIEW_LOOKUPS))
-		review_asking(ix, owned);
+		review_asking(owned);
 	if (hyb_hot_read(table, owned->number, key, tid, &room))
 	{
 		pg_read_barrier();
