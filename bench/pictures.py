@@ -67,10 +67,9 @@ def size(plt):
     head, *rows = table_below("README.md", "### Size")
     rows = [row for row in rows if row[1]]
     figure, axes = axes_of(plt, 7.4, 3.2, "Bytes an entry, right after the load and at rest")
-    columns = (("btree", "btree"), ("hybrid", "hybrid"), ("hybrid at rest", "hybrid at rest"))
-    for i, (label, column) in enumerate(columns):
+    for i, column in enumerate(COLOURS):
         axes.bar([x + 0.27 * i for x in range(len(rows))], [number(row[head.index(column)]) for row in rows], 0.25,
-                 label=label, color=COLOURS[label])
+                 label=column, color=COLOURS[column])
     axes.set_xticks([x + 0.27 for x in range(len(rows))])
     axes.set_xticklabels([row[0].replace(" (", "\n(") for row in rows], rotation=20)
     save(plt, figure, axes, "size")
