@@ -190,6 +190,7 @@ renew_owned(Owned *owned, HybCache *cache, HybHotTable *table, uint64 generation
 	owned->generation = generation;
 	owned->first = 0;
 	owned->asked = owned->answered = 0;
+	owned->reads = pgBufferUsage.shared_blks_read;
 	owned->spares = false;
 }
 
