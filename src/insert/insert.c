@@ -9,9 +9,8 @@
 
 #include "access/detoast.h"
 #include "access/htup_details.h"
-#include "algo/inorder.h"
+#include "access/toast_internals.h"
 #include "base/memory.h"
-#include "common/pg_lzcompress.h"
 #include "insert/gather.h"
 #include "insert/insertion.h"
 #include "key/encoded.h"
@@ -225,25 +224,25 @@ static uint32
 unsortable_bytes(const HybColumn *col, Datum value)
 {
 	struct varlena *plain;
+	struct varlena *packed;
 	uint32		raw;
-	int32		len = -1;
+	bool		sortable;
 
 	if (col->sortable == 0 || col->attlen != -1 ||
 		toast_raw_datum_size(value) <= col->sortable + VARHDRSZ)
 		return 0;
 	plain = PG_DETOAST_DATUM_PACKED(value);
 	raw = VARSIZE_ANY_EXHDR(plain);
-	if (raw <= HYB_INORDER_MAX)
-	{
-		char	   *packed = palloc(PGLZ_MAX_OUTPUT(raw));
-
-		len = pglz_compress(VARDATA_ANY(plain), (int32) raw, packed,
-							PGLZ_strategy_default);
+	packed = (struct varlena *)
+		DatumGetPointer(toast_compress_datum(PointerGetDatum(plain),
+											 TOAST_PGLZ_COMPRESSION));
+	sortable = packed != NULL &&
+		VARSIZE(packed) <= col->sortable + VARHDRSZ_COMPRESSED;
+	if (packed != NULL)
 		pfree(packed);
-	}
 	if ((Pointer) plain != DatumGetPointer(value))
 		pfree(plain);
-	return len >= 0 && len <= col->sortable ? 0 : raw;
+	return sortable ? 0 : raw;
 }
 
 /* The same of a row, or what just exceeds an entry if that is more. */
