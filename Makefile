@@ -70,7 +70,12 @@ HYB_SOURCES := $(shell { cat $(SOURCES); printf '%s' '$(subst ','\'',$(MACROS))'
 src/shared/shared.o src/shared/shared.bc: $(SOURCES)
 src/shared/shared.o src/shared/shared.bc: override CPPFLAGS += -DHYB_SOURCES='"$(HYB_SOURCES)"'
 
-RELEASE = hybridindex-$(shell sed -n '/"name"/,/"provides"/s/.*"version": "\(.*\)".*/\1/p' $(srcdir)/META.json)
+# hybrid_version() and pg_get_loaded_modules() tell the version of the release.
+HYB_VERSION := $(shell sed -n '/"name"/,/"provides"/s/.*"version": "\(.*\)".*/\1/p' $(srcdir)/META.json)
+src/am/handler.o src/am/handler.bc: $(srcdir)/META.json
+src/am/handler.o src/am/handler.bc: override CPPFLAGS += -DHYB_VERSION='"$(HYB_VERSION)"'
+
+RELEASE = hybridindex-$(HYB_VERSION)
 .PHONY: dist
 dist:
 	git -C $(srcdir) archive --format=zip --prefix=$(RELEASE)/ --output='$(CURDIR)/$(RELEASE).zip' HEAD

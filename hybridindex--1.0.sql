@@ -559,6 +559,14 @@ COMMENT ON FUNCTION hybrid_make_operator_classes(regtype) IS
 
 -- Inspection and maintenance functions
 
+CREATE FUNCTION hybrid_version()
+RETURNS text
+AS 'MODULE_PATHNAME', 'hybrid_version'
+LANGUAGE C STRICT STABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION hybrid_version() IS
+'version of the library that this session runs';
+
 CREATE FUNCTION hybrid_merge(index regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'hybrid_merge'

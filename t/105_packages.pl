@@ -30,6 +30,17 @@ sub objects
 		+ (SELECT count(*) FROM pg_extension WHERE extname = 'hybridindex')));
 }
 
+# ---- which library is it? ----
+
+my ($release) = slurp_file(test_root() . '/META.json') =~ /"version": "(\d+\.\d+\.\d+)"/;
+is($node->safe_psql('postgres', 'SELECT hybrid_version()'), $release, 'the version of the release');
+SKIP:
+{
+	skip 'no such function', 1 if $node->pg_version < 18;
+	is($node->safe_psql('postgres', q(LOAD 'hybridindex'; SELECT module_name, version FROM pg_get_loaded_modules() WHERE module_name = 'hybridindex')),
+		"hybridindex|$release", 'the server knows it too');
+}
+
 # ---- the library is older than the SQL objects ----
 
 like(verbose_error('postgres', q(CREATE FUNCTION tomorrow() RETURNS int AS '$libdir/hybridindex', 'hybrid_of_tomorrow' LANGUAGE C)),

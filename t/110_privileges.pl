@@ -55,6 +55,7 @@ my %members = (
 	'hybrid_revert_schema(regnamespace)' => { %schema, call => 'CALL hybrid_revert_schema(%s)' },
 
 	# about the server as a whole, or about what the caller may see
+	'hybrid_version()' => { call => 'SELECT hybrid_version()', locked => '00000' },
 	'hybrid_merge_progress_list()' => { call => 'SELECT hybrid_merge_progress_list()' },
 	'hybrid_memory_info()' => { call => 'SELECT hybrid_memory_info()', rights => ['stats'], locked => '00000' },
 	'hybrid_make_operator_classes(regtype)' => { call => "SELECT hybrid_make_operator_classes('int4')" },

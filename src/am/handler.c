@@ -25,12 +25,18 @@
 #include "shared/workers.h"
 #include "store/settings.h"
 #include "tree/descend.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "vacuum/vacuum.h"
 
-PG_MODULE_MAGIC;
+#ifndef HYB_VERSION
+#error "the Makefile defines HYB_VERSION"
+#endif
+
+HYB_MODULE_MAGIC("hybridindex", HYB_VERSION);
 
 PG_FUNCTION_INFO_V1(hybridhandler);
+PG_FUNCTION_INFO_V1(hybrid_version);
 
 extern PGDLLEXPORT void _PG_init(void);
 
@@ -147,4 +153,10 @@ hybridhandler(PG_FUNCTION_ARGS)
 	if (hyb_errors_handler_called(fcinfo->flinfo->fn_oid))
 		hyb_conflict_loaded();
 	HYB_RETURN_ROUTINE(routine);
+}
+
+Datum
+hybrid_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(HYB_VERSION));
 }

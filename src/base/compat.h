@@ -2,7 +2,7 @@
  * compat.h
  *		Every difference between supported server versions (15 to 18), and those of 19.
  *
- * The library compiles on 19, but not all tests have passed there.
+ * On 19 the tests pass with its first release candidate.
  *
  * No other file of the project tests PG_VERSION_NUM.
  */
@@ -154,6 +154,9 @@ extern int	no_such_variable
  * HYB_UPDATE_RELSTATS: what pg_class says of an index's size; needs access/transam.h,
  * access/multixact.h and commands/vacuum.h.
  *
+ * HYB_MODULE_MAGIC: what the server asks of a library, which pg_get_loaded_modules()
+ * tells from 18 on; needs fmgr.h.
+ *
  * HYB_COLLATE_IS_C: the collation compares as memcmp does; needs utils/pg_locale.h.
  * HYB_PARALLEL_TARGET: what a parallel scan's processes share; needs
  * access/relscan.h.  PRIMARY KEY (..., x WITHOUT OVERLAPS) is an exclusion constraint.
@@ -165,6 +168,8 @@ extern int	no_such_variable
 #if PG_VERSION_NUM >= 180000
 #define HYB_BEFORE_18 0
 #define HYB_HAVE_EXPLAIN_HOOK
+#define HYB_MODULE_MAGIC(library, release) \
+	PG_MODULE_MAGIC_EXT(.name = (library), .version = (release))
 #define HYB_HAVE_COMPARE_TYPES	/* the access method translates strategies */
 #define HYB_NORETURN pg_noreturn	/* before a declaration */
 #define HYB_VACUUM_DELAY_POINT() vacuum_delay_point(false)
@@ -188,6 +193,7 @@ extern int	no_such_variable
 	(READ_STREAM_MAINTENANCE | READ_STREAM_FULL | READ_STREAM_USE_BATCHING)
 #else
 #define HYB_BEFORE_18 1
+#define HYB_MODULE_MAGIC(library, release) PG_MODULE_MAGIC
 #define HYB_NORETURN __attribute__((noreturn))
 #define HYB_VACUUM_DELAY_POINT() vacuum_delay_point()
 #define HYB_UPDATE_RELSTATS(index, pages, tuples) \
