@@ -41,7 +41,7 @@ BEGIN
 	END LOOP;
 END $$;
 SET client_min_messages = warning;
-SELECT i, hybrid_size, c.size FROM ad_r r JOIN ad_c c USING (i) WHERE hybrid_size NOT BETWEEN 0.85 * c.size AND 1.15 * c.size;
+SELECT i, hybrid_size, c.size FROM ad_r r JOIN ad_c c USING (i) WHERE hybrid_size NOT BETWEEN 0.8 * c.size AND 1.25 * c.size;
 SELECT bool_and(hybrid_size < ad_r.size AND saved = ad_r.size - hybrid_size) FROM ad_r;
 
 -- pages without entries, dead entries, nothing at all

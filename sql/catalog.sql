@@ -55,7 +55,6 @@ SELECT p, pg_index_has_property('ct_i', p) FROM unnest('{clusterable,index_scan,
 SELECT c, p, pg_index_column_has_property('ct_i', c, p)
 FROM generate_series(1, 3) c, unnest('{asc,desc,nulls_first,nulls_last,orderable,distance_orderable,returnable,search_array,search_nulls}'::text[]) p;
 SELECT pg_get_indexdef('ct_i'::regclass);
-SELECT n, pg_indexam_progress_phasename(oid, n) FROM pg_am, generate_series(1, 6) n WHERE amname = 'hybrid' ORDER BY n;
 
 -- a family of one's own: wrong members are told
 CREATE OPERATOR FAMILY ct_fam USING hybrid;

@@ -65,7 +65,7 @@ $$;
 
 -- nothing, then entries of the dynamic stage only
 SELECT hybrid_may_contain('sf_k', 1), hybrid_approx_count('sf_k', 1, 2);
-SELECT sf_insert(1, 9000);
+SELECT sf_insert(1, 11000);
 SELECT * FROM sf_queries();
 SELECT hybrid_may_contain('sf_k', 1), hybrid_may_contain('sf_k', k) FROM sf WHERE id = 1;
 
@@ -74,7 +74,7 @@ SET hybridindex.merge_step_pages = 1;
 SELECT sf_merge() > 0;
 SELECT * FROM sf_check();
 SELECT * FROM sf_queries();
-SELECT sf_insert(9001, 20000);
+SELECT sf_insert(11001, 20000);
 SELECT * FROM sf_queries();
 RESET hybridindex.merge_step_pages;
 SELECT sf_merge() > 0;
