@@ -53,6 +53,9 @@ typedef struct HybGather
 
 static HybGather gathers[MAX_GATHERS];
 
+/* Those that a statement of this session has taken so far: few, as a rule. */
+static int	ngathers = 0;
+
 /*
  * Gathering does not pay if fewer than POOR_BYTES come together before the index
  * is read.  Then the next PAUSE entries are not gathered.
@@ -90,7 +93,7 @@ static void
 note_gathered(void)
 {
 	hyb_gathered = false;
-	for (int i = 0; i < MAX_GATHERS; i++)
+	for (int i = 0; i < ngathers; i++)
 		hyb_gathered |= gathers[i].len > 0;
 }
 
@@ -324,7 +327,7 @@ flush_early(HybGather *gather)
 void
 hyb_gather_flush(Oid indexid)
 {
-	for (int i = 0; i < MAX_GATHERS && hyb_gathered; i++)
+	for (int i = 0; i < ngathers && hyb_gathered; i++)
 		if (!OidIsValid(indexid) || gathers[i].indexid == indexid)
 			flush_early(&gathers[i]);
 }
@@ -396,10 +399,10 @@ statement_goes(void *arg)
 static HybGather *
 find_free(void)
 {
-	for (int i = 0; i < MAX_GATHERS; i++)
+	for (int i = 0; i < ngathers; i++)
 		if (gathers[i].owner == NULL && gathers[i].len == 0)
 			return &gathers[i];
-	return NULL;
+	return ngathers < MAX_GATHERS ? &gathers[ngathers++] : NULL;
 }
 
 static bool
@@ -500,7 +503,7 @@ hyb_gather_end(HybGatherer *gatherer)
 void
 hyb_gather_end_of(MemoryContext context)
 {
-	for (int i = 0; i < MAX_GATHERS; i++)
+	for (int i = 0; i < ngathers; i++)
 		if (gathers[i].owner != NULL && gathers[i].owner->context == context)
 			hyb_gather_end(gathers[i].owner);
 }
@@ -517,7 +520,7 @@ may_have_key(const HybGather *gather, const HybUniqueTicket *ticket)
 void
 hyb_gather_flush_unique(void)
 {
-	for (int i = 0; i < MAX_GATHERS && hyb_gathered; i++)
+	for (int i = 0; i < ngathers && hyb_gathered; i++)
 		if (gathers[i].nkeys > 0)
 			flush_early(&gathers[i]);
 }
@@ -526,7 +529,7 @@ void
 hyb_gather_before_check(Oid indexid, const HybUniqueTicket *ticket)
 {
 	Assert(ticket->hash != 0);
-	for (int i = 0; i < MAX_GATHERS && hyb_gathered; i++)
+	for (int i = 0; i < ngathers && hyb_gathered; i++)
 		if (gathers[i].indexid == indexid && may_have_key(&gathers[i], ticket))
 			flush_gathered(&gathers[i], false);
 }
@@ -543,7 +546,7 @@ gather_transaction_ends(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
-			for (int i = 0; i < MAX_GATHERS; i++)
+			for (int i = 0; i < ngathers; i++)
 			{
 				/* its statement has closed the index without telling */
 				release_gather(&gathers[i]);
@@ -553,7 +556,7 @@ gather_transaction_ends(XactEvent event, void *arg)
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
-			for (int i = 0; i < MAX_GATHERS; i++)
+			for (int i = 0; i < ngathers; i++)
 				if (gathers[i].len > 0)
 					forget(&gathers[i]);
 			break;
@@ -568,7 +571,7 @@ gather_subtransaction_ends(SubXactEvent event, SubTransactionId id,
 {
 	if (!hyb_gathered)
 		return;
-	for (int i = 0; i < MAX_GATHERS; i++)
+	for (int i = 0; i < ngathers; i++)
 	{
 		HybGather  *gather = &gathers[i];
 
