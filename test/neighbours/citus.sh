@@ -66,13 +66,19 @@ sql <<-'EOF'
 	DELETE FROM orders WHERE id % 11 = 0;
 EOF
 check_shards 16
-sql -c 'EXPLAIN SELECT * FROM orders WHERE id = 31000' | grep -q 'Index Scan using orders_pkey_' && worked "inserts, ON CONFLICT, updates, look-ups through the coordinator"
+sql -c 'EXPLAIN SELECT * FROM orders WHERE id = 31000' | grep -q 'Index Scan using orders_pkey_'
+worked "inserts, ON CONFLICT, updates, look-ups through the coordinator"
 
 after=$(sql -c "$rows")
+on_the_second="SELECT count(*) FROM citus_shards WHERE nodeport = 65434 AND table_name = 'orders'::regclass"
+shards=$(sql -c "$on_the_second")
 for mode in block_writes force_logical; do
 	sql -c "SELECT citus_move_shard_placement(shardid, 'localhost', 65433, 'localhost', 65434, '$mode')
 		FROM citus_shards WHERE nodeport = 65433 AND table_name = 'orders'::regclass ORDER BY shardid LIMIT 1" >/dev/null
-	must_become 0 "SELECT count(*) FROM pg_dist_cleanup" || sql -c 'CALL citus_cleanup_orphaned_resources()'
+	shards=$((shards + 1))
+	must_be "$shards" "$on_the_second"
+	sql -c 'CALL citus_cleanup_orphaned_resources()'
+	must_become 0 "SELECT count(*) FROM pg_dist_cleanup"
 	check_shards 16
 	must_be "$after" "$rows"
 	worked "citus_move_shard_placement, $mode"

@@ -24,7 +24,8 @@ newest="SELECT sensor, value FROM measures WHERE sensor = 7 ORDER BY at DESC LIM
 check_chunks
 scan_agrees "SELECT sum(value) FROM measures WHERE sensor = 7 AND at > '2026-01-04'"
 scan_agrees "$newest"
-sql -c 'SET enable_seqscan = off' -c "EXPLAIN $newest" | grep -q 'Index Scan.*measures_key' && worked "the newest rows of a sensor, by ordered scans of chunks"
+sql -c 'SET enable_seqscan = off' -c "EXPLAIN $newest" | grep -q 'Index Scan.*measures_key'
+worked "the newest rows of a sensor, by ordered scans of chunks"
 upsert="INSERT INTO measures SELECT at, sensor, 0 FROM measures WHERE sensor < 5 ON CONFLICT (sensor, at) DO UPDATE SET value = measures.value + 1"
 if [ "$(sql -c "SELECT current_setting('server_version_num')::int >= 180000")" = t ]; then
 	sql -c "$upsert"
