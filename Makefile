@@ -61,19 +61,19 @@ ifdef VPATH
 $(shell mkdir -p $(sort $(dir $(OBJS))))
 endif
 
-# What tells builds of the library apart that meet in one server, by the name of
-# the control structure (src/shared/shared.c): a checksum of all sources and of
-# the macros that they are compiled with.  Equal sources give equal objects.
-SOURCES = $(sort $(wildcard $(srcdir)/src/*/*.[ch] $(srcdir)/src/*/*/*.[ch]))
-MACROS = $(filter -D% -U%,$(CPPFLAGS) $(CFLAGS))
-HYB_SOURCES := $(shell { cat $(SOURCES); printf '%s' '$(subst ','\'',$(MACROS))'; } | cksum | tr ' ' -)
-src/shared/shared.o src/shared/shared.bc: $(SOURCES)
-src/shared/shared.o src/shared/shared.bc: override CPPFLAGS += -DHYB_SOURCES='"$(HYB_SOURCES)"'
-
 # hybrid_version() and pg_get_loaded_modules() tell the version of the release.
 HYB_VERSION := $(shell sed -n '/"name"/,/"provides"/s/.*"version": "\(.*\)".*/\1/p' $(srcdir)/META.json)
 src/am/handler.o src/am/handler.bc: $(srcdir)/META.json
 src/am/handler.o src/am/handler.bc: override CPPFLAGS += -DHYB_VERSION='"$(HYB_VERSION)"'
+
+# What tells builds of the library apart that meet in one server, by the name of
+# the control structure (src/shared/shared.c): a checksum of all sources, of
+# the macros that they are compiled with, and of the version.  Equal sources give equal objects.
+SOURCES = $(sort $(wildcard $(srcdir)/src/*/*.[ch] $(srcdir)/src/*/*/*.[ch]))
+MACROS = $(filter -D% -U%,$(CPPFLAGS) $(CFLAGS))
+HYB_SOURCES := $(shell { cat $(SOURCES); printf '%s' '$(HYB_VERSION)$(subst ','\'',$(MACROS))'; } | cksum | tr ' ' -)
+src/shared/shared.o src/shared/shared.bc: $(SOURCES) $(srcdir)/META.json
+src/shared/shared.o src/shared/shared.bc: override CPPFLAGS += -DHYB_SOURCES='"$(HYB_SOURCES)"'
 
 RELEASE = hybridindex-$(HYB_VERSION)
 .PHONY: dist
