@@ -70,14 +70,19 @@ check_tmpdir() {
 	esac
 }
 
+# However we end, what run has started ends, too, and the work space goes.
 work=
+clean_up_at_end() {
+	trap cleanup EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+}
+
 workspace() {
 	check_tmpdir
 	work=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex.XXXXXX")
 	work=$(cd "$work" && pwd -P)
-	trap cleanup EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
+	clean_up_at_end
 	private_server
 	use_server
 	find_owner
