@@ -50,6 +50,9 @@ run() {
 	return "$status"
 }
 
+# dash knows -s before a process group only.
+signal_child() { kill -s "$1" -- "-$child" 2>/dev/null; }
+
 # ---- a place to work, and its removal ----
 
 # A temporary directory for what needs no server, in $scratch.
@@ -137,12 +140,12 @@ cleanup() {
 	status=$?
 	trap - EXIT
 	trap '' INT TERM HUP
-	if [ -n "$child" ] && kill -TERM -- "-$child" 2>/dev/null; then
+	if [ -n "$child" ] && signal_child TERM; then
 		for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
-			kill -0 -- "-$child" 2>/dev/null || break
+			signal_child 0 || break
 			sleep 1
 		done
-		kill -KILL -- "-$child" 2>/dev/null || :
+		signal_child KILL || :
 	fi
 	if [ -n "$work" ]; then
 		# our cluster, and those of a TAP test that was killed
