@@ -49,8 +49,13 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 {
 	const uint8_t *p = image;
 	HybFstHeader h;
-	uint64_t	off;
+	uint64_t	dense;
+	uint64_t	labels;
+	uint64_t	blocks;
+	uint64_t	words;
 	uint64_t	suffixes;
+	uint64_t	suffix_bits;
+	uint64_t	end;
 
 	if (size < sizeof(h) || (uintptr_t) image % WORD_ALIGNMENT != 0)
 		return false;
@@ -86,22 +91,24 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 			 (h.nnodes == 0) != (h.npos == 0) || h.nnodes > h.npos)
 		return false;
 
-	off = sizeof(HybFstHeader);
-	fst->prefix = p + off;
-	off = (off + h.prefix_len + 7) & ~UINT64_C(7);
-	fst->dense = (const HybFstDense *) (p + off);
-	off += (uint64_t) h.ndense * sizeof(HybFstDense);
-	fst->labels = p + off;
-	off = (off + h.npos + 7) & ~UINT64_C(7);
-	fst->blocks = (const HybFstBlock *) (p + off);
-	off += (uint64_t) fst->nblocks * sizeof(HybFstBlock);
-	fst->words = (const uint64_t *) (p + off);
-	off += (uint64_t) fst->nwords * 16;
-	fst->suffixes = p + off;
-	suffixes = (uint64_t) h.nkeys * h.suffix_bits;
-	if (suffixes > 0)
-		off += (suffixes + 7) / 8 + 8;
-	return off <= h.size;
+	/* places first: pointers to them only if they are in the image */
+	dense = ((uint64_t) sizeof(HybFstHeader) + h.prefix_len + 7) & ~UINT64_C(7);
+	labels = dense + (uint64_t) h.ndense * sizeof(HybFstDense);
+	blocks = (labels + h.npos + 7) & ~UINT64_C(7);
+	words = blocks + (uint64_t) fst->nblocks * sizeof(HybFstBlock);
+	suffixes = words + (uint64_t) fst->nwords * 16;
+	suffix_bits = (uint64_t) h.nkeys * h.suffix_bits;
+	end = suffixes + (suffix_bits > 0 ? (suffix_bits + 7) / 8 + 8 : 0);
+	if (end > h.size)
+		return false;
+
+	fst->prefix = p + sizeof(HybFstHeader);
+	fst->dense = (const HybFstDense *) (p + dense);
+	fst->labels = p + labels;
+	fst->blocks = (const HybFstBlock *) (p + blocks);
+	fst->words = (const uint64_t *) (p + words);
+	fst->suffixes = p + suffixes;
+	return true;
 }
 
 /* ---- bits ---- */
