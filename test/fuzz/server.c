@@ -150,6 +150,26 @@ pstrdup(const char *s)
 	return strcpy(palloc(strlen(s) + 1), s);
 }
 
+#ifndef USE_FLOAT8_BYVAL
+Datum
+Int64GetDatum(int64 value)
+{
+	int64	   *copy = palloc(sizeof(int64));
+
+	*copy = value;
+	return PointerGetDatum(copy);
+}
+
+Datum
+Float8GetDatum(float8 value)
+{
+	float8	   *copy = palloc(sizeof(float8));
+
+	*copy = value;
+	return PointerGetDatum(copy);
+}
+#endif
+
 /* ---- errors ---- */
 
 bool

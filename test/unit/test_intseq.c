@@ -56,7 +56,7 @@ test_varint(void)
 		uint8_t    *end = hyb_varint_write(buf, values[i]);
 		uint32_t	back = 0;
 
-		CHECK(end - buf == hyb_varint_size(values[i]), "size of %u", values[i]);
+		CHECK((uint32_t) (end - buf) == hyb_varint_size(values[i]), "size of %u", values[i]);
 		CHECK(hyb_varint_read(buf, end, &back) == end && back == values[i],
 			  "%u came back as %u", values[i], back);
 		CHECK(hyb_varint_read(buf, end - 1, &back) == NULL, "%u cut short",
