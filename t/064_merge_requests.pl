@@ -55,6 +55,21 @@ sub settings
 	return;
 }
 
+# Is this process a worker that the postmaster has started?  No view shows one that
+# has not yet connected.
+sub is_worker
+{
+	my ($process, $postmaster) = @_;
+	my %says = (status => '', cmdline => '');
+
+	foreach my $what (keys %says)
+	{
+		open(my $file, '<', "/proc/$process/$what") or return 0;
+		$says{$what} = join '', <$file>;
+	}
+	return $says{status} =~ /^PPid:\s+$postmaster$/m && $says{cmdline} =~ /hybrid merge worker/;
+}
+
 # ---- points ----
 
 sub attach
@@ -136,7 +151,8 @@ my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0
 my $pid;
 foreach (1 .. 100)
 {
-	($pid) = `ps --ppid $postmaster -o pid=,args=` =~ /^ *(\d+) .*hybrid merge worker/m and last;
+	($pid) = grep { is_worker($_, $postmaster) } map { /(\d+)/ } glob '/proc/[0-9]*';
+	last if defined $pid;
 	usleep(10_000);
 }
 ok(defined $pid && kill('TERM', $pid), 'a worker is ended while it connects');
