@@ -268,7 +268,12 @@ my @unexpected = grep { !$accepted{$_} } @others;
 
 cmp_ok(scalar @planned, '>=', 90, 'queries');
 is(scalar(keys %$hybrid), scalar @planned, 'all are planned');
-is(join("\n", map { "$_\n-- btree\n$btree->{$_}-- hybrid\n$hybrid->{$_}" } @unexpected), '', 'queries have the plans of btree indexes');
+SKIP:
+{
+	# costs are tuned to the rows and indexes of 64-bit servers
+	skip 'a server of 32 bits', 1 if $node->safe_psql('postgres', "SELECT typbyval FROM pg_type WHERE typname = 'int8'") eq 'f';
+	is(join("\n", map { "$_\n-- btree\n$btree->{$_}-- hybrid\n$hybrid->{$_}" } @unexpected), '', 'queries have the plans of btree indexes');
+}
 note "$_: $accepted{$_}" foreach grep { $accepted{$_} } @others;
 my $index_scans = grep { /Index/ } values %$hybrid;
 cmp_ok($index_scans, '>=', 90, "$index_scans plans have hybrid indexes");
