@@ -53,14 +53,20 @@ run() {
 # dash knows -s before a process group only.
 signal_child() { kill -s "$1" -- "-$child" 2>/dev/null; }
 
+# at_end COMMAND: run it however we end.
+at_end() {
+	# shellcheck disable=SC2064
+	trap "$1" EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+}
+
 # ---- a place to work, and its removal ----
 
 # A temporary directory for what needs no server, in $scratch.
 scratch_directory() {
 	scratch=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex.XXXXXX")
-	trap 'rm -rf "$scratch"' EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
+	at_end 'rm -rf "$scratch"'
 }
 
 # Copies of this directory are made below $TMPDIR: it is not in this directory,
@@ -73,19 +79,12 @@ check_tmpdir() {
 	esac
 }
 
-# However we end, what run has started ends, too, and the work space goes.
 work=
-clean_up_at_end() {
-	trap cleanup EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
-}
-
 workspace() {
 	check_tmpdir
 	work=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex.XXXXXX")
 	work=$(cd "$work" && pwd -P)
-	clean_up_at_end
+	at_end cleanup
 	private_server
 	use_server
 	find_owner
@@ -136,6 +135,7 @@ run_as_owner() {
 	run sh -c 'cd / && exec "$@"' sh $(am_root && echo runuser -u "$owner" --) env PATH="$PATH" "$@"
 }
 
+# What run has started ends, and the work space goes.
 cleanup() {
 	status=$?
 	trap - EXIT

@@ -170,9 +170,7 @@ install_missing() {
 	name_packages
 	may_be_root "apt-get install$packages"
 	apt_log=$(mktemp "${TMPDIR:-/tmp}/hybridindex-apt.XXXXXX")
-	trap 'rm -f "$apt_log"; main_cluster_on' EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
+	at_end 'rm -f "$apt_log"; main_cluster_on'
 	# one list that cannot be fetched may not be the one that matters
 	as_root env LC_ALL=C apt-get update -q -o Acquire::Retries=0 -o Acquire::http::Timeout=20 >"$apt_log" 2>&1 || :
 	name_packages

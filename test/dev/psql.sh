@@ -18,9 +18,7 @@ enter_scratch_servers() {
 	mkdir -m 711 "$scratch_servers" 2>/dev/null || :
 	[ -n "$(find "$scratch_servers" -prune -type d -user "$(id -u)")" ] ||
 		die "$scratch_servers is not a directory of ours"
-	trap '[ -z "$child" ] || signal_child TERM || :' EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
+	at_end '[ -z "$child" ] || signal_child TERM || :'
 	exec 8>>"$scratch_servers/lock"
 	run flock 8
 }
