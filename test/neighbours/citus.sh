@@ -37,7 +37,7 @@ done
 check_shards() {
 	indexes=0
 	for port in 65433 65434; do
-		on_worker "$port" -c "SELECT hybrid_index_check(indexrelid, true) FROM hybrid_indexes" >/dev/null
+		on_worker "$port" -c "$check_all" >/dev/null
 		indexes=$((indexes + $(on_worker "$port" -c "$of_shards 'hybrid'")))
 		[ "$(on_worker "$port" -c "$of_shards 'btree'")" = 0 ]
 	done

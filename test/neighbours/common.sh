@@ -44,6 +44,9 @@ version() { sql -c "SELECT '$1 ' || extversion FROM pg_extension WHERE extname =
 # Make the table orders, in the database that psql connects to.
 make_orders() { sql -f "$here/orders.sql"; }
 
+# Checks all hybrid indexes of a database against their tables.
+check_all="SELECT hybrid_index_check(indexrelid, true) FROM hybrid_indexes"
+
 # Check all hybrid indexes of the database, and what those of a table answer.
 agree() {
 	sql -c 'BEGIN ISOLATION LEVEL REPEATABLE READ' -c "SELECT neighbours_agree('${1:-orders}')" -c COMMIT >/dev/null

@@ -18,8 +18,13 @@ must_be 22 "$hybrid_of_chunks 'hybrid'"
 must_be 0 "$hybrid_of_chunks 'btree'"
 worked "chunks of a hypertable get its hybrid indexes, unique ones too"
 
-# check_chunks: each index of a chunk against its rows
-check_chunks() { sql -c "SELECT hybrid_index_check(indexrelid, true) FROM hybrid_indexes" >/dev/null; }
+check_chunks() { sql -c "$check_all" >/dev/null; }
+# of_each PROCEDURE: call it for the hypertable and each of its chunks
+of_each() {
+	for table in measures $(sql -c "SELECT show_chunks('measures')"); do
+		sql -c "CALL $1('$table')" >/dev/null
+	done
+}
 newest="SELECT sensor, value FROM measures WHERE sensor = 7 ORDER BY at DESC LIMIT 5"
 check_chunks
 scan_agrees "SELECT sum(value) FROM measures WHERE sensor = 7 AND at > '2026-01-04'"
@@ -49,16 +54,12 @@ sql -c "SELECT drop_chunks('measures', older_than => '2026-01-05'::timestamptz)"
 check_chunks
 scan_agrees "$newest"
 worked "drop_chunks"
-for table in measures $(sql -c "SELECT show_chunks('measures')"); do
-	sql -c "CALL hybrid_revert_table('$table')" >/dev/null
-done
+of_each hybrid_revert_table
 must_be 0 "$hybrid_of_chunks 'hybrid'"
 sql -c "$upsert"
 scan_agrees "$newest"
 worked "hybrid_revert_table of the hypertable and its chunks, then ON CONFLICT"
-for table in measures $(sql -c "SELECT show_chunks('measures')"); do
-	sql -c "CALL hybrid_convert_table('$table')" >/dev/null
-done
+of_each hybrid_convert_table
 must_be 0 "$hybrid_of_chunks 'btree'"
 sql -c "INSERT INTO measures SELECT '2026-02-01'::timestamptz + i * interval '1 minute', i % 50, i FROM generate_series(1, 3000) i"
 must_be 0 "$hybrid_of_chunks 'btree'"
