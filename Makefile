@@ -67,8 +67,9 @@ src/am/handler.o src/am/handler.bc: $(srcdir)/META.json
 src/am/handler.o src/am/handler.bc: override CPPFLAGS += -DHYB_VERSION='"$(HYB_VERSION)"'
 
 # What tells builds of the library apart that meet in one server, by the name of
-# the control structure (src/shared/shared.c): a checksum of all sources, of
-# the macros that they are compiled with, and of the version.  Equal sources give equal objects.
+# the control structure (src/shared/shared.c): a checksum of all sources, of the
+# macros that they are compiled with, and of the version.  If these are equal, so
+# are the objects.
 SOURCES = $(sort $(wildcard $(srcdir)/src/*/*.[ch] $(srcdir)/src/*/*/*.[ch]))
 MACROS = $(filter -D% -U%,$(CPPFLAGS) $(CFLAGS))
 HYB_SOURCES := $(shell { cat $(SOURCES); printf '%s' '$(HYB_VERSION)$(subst ','\'',$(MACROS))'; } | cksum | tr ' ' -)
