@@ -136,7 +136,7 @@ hyb_check_filter_pages(HybCheck *check, const HybCheckPage *node, int from,
 			if (children[j].filter_block != block)
 				continue;
 			check_filter(check, &children[j], page, ++slot, end);
-			end += MAXALIGN(hyb_filter_entries(page)[slot].len);
+			end += HYB_FILTER_ALIGN(hyb_filter_entries(page)[slot].len);
 		}
 		if (end != ((PageHeader) page)->pd_lower)
 			hyb_check_fail(check, block, "A filter page has bytes that are not in use.");

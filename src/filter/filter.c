@@ -401,7 +401,7 @@ hyb_filter_entry_valid(Page page, int slot)
 
 	return (Size) slot < hyb_page_opaque(page)->count &&
 		SizeOfPageHeaderData + (Size) (slot + 1) * sizeof(HybFilterEntry) <= lower &&
-		entry->offset % MAXIMUM_ALIGNOF == 0 &&
+		entry->offset == HYB_FILTER_ALIGN(entry->offset) &&
 		entry->offset >= SizeOfPageHeaderData &&
 		entry->len >= sizeof(HybFilterImage) &&
 		(Size) entry->offset + entry->len <= lower;

@@ -48,6 +48,9 @@ typedef struct HybFilterEntry
 	uint64		stamp;			/* of the leaf */
 } HybFilterEntry;
 
+/* Images lie at multiples of eight, on machines of 32 bits too. */
+#define HYB_FILTER_ALIGN(len)	TYPEALIGN(8, len)
+
 /* A leaf whose image would be larger has none. */
 #define HYB_FILTER_MAX_IMAGE	((HYB_PAGE_CAPACITY / 2 & ~7) - sizeof(HybFilterEntry))
 

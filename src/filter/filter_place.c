@@ -29,11 +29,11 @@ hyb_filter_packer_init(HybFilterPacker *packer, HybStepSpace *space,
 void
 hyb_filter_pack(HybFilterPacker *packer, int child)
 {
-	Size		size = MAXALIGN(packer->list->children[child].filter_size);
+	Size		size = HYB_FILTER_ALIGN(packer->list->children[child].filter_size);
 
 	Assert(child >= 0 && child < packer->list->n);
 	Assert(packer->list->children[child].filter_image != NULL);
-	Assert(size >= sizeof(HybFilterImage) && size <= MAXALIGN(HYB_FILTER_MAX_IMAGE));
+	Assert(size >= sizeof(HybFilterImage) && size <= HYB_FILTER_ALIGN(HYB_FILTER_MAX_IMAGE));
 	/* a page has the images of neighbours, in order */
 	Assert(packer->n == 0 || packer->children[packer->n - 1] < child);
 	if ((packer->n + 1) * sizeof(HybFilterEntry) + packer->size + size >
@@ -66,7 +66,7 @@ hyb_filter_pack_write(HybFilterPacker *packer)
 		entries[i].offset = (uint16) off;
 		entries[i].len = (uint16) child->filter_size;
 		memcpy(page + off, child->filter_image, child->filter_size);
-		off += MAXALIGN(child->filter_size);
+		off += HYB_FILTER_ALIGN(child->filter_size);
 		Assert(off <= SizeOfPageHeaderData + HYB_PAGE_CAPACITY);
 	}
 	hyb_page_opaque(page)->count = packer->n;
