@@ -284,7 +284,7 @@ foreach my $index (sort keys %foreign)
 is(join("\n", @said), '', 'each use of a file that cannot be read says why');
 $node->safe_psql($database, 'CHECKPOINT');
 is(join(' ', grep { slurp_file($path{$_}) ne $foreign_content{$_} } sort keys %foreign), '', 'and writes nothing to it');
-for_each($database, 'REINDEX INDEX %i', sort keys %foreign);
+for_each($database, 'REINDEX INDEX CONCURRENTLY %i', sort keys %foreign);
 answers_are_right($database, 'made anew');
 
 no_crash($node, 'nothing crashed');
