@@ -110,10 +110,28 @@ RelationGetNumberOfBlocksInFork(Relation rel, ForkNumber fork)
 	return current->nblocks;
 }
 
+#if PG_MAJORVERSION_NUM >= 19
+void
+LockBufferInternal(Buffer buf, BufferLockMode mode)
+{
+}
+
+void
+UnlockBuffer(Buffer buf)
+{
+}
+
+bool
+BufferIsLockedByMe(Buffer buf)
+{
+	return false;
+}
+#else
 void
 LockBuffer(Buffer buf, int mode)
 {
 }
+#endif
 
 void
 ReleaseBuffer(Buffer buf)

@@ -199,7 +199,7 @@ set_columns(Columns *cols, Input *in)
 /* ---- values ---- */
 
 static Datum
-varlena(const uint8 *bytes, uint32 len)
+make_varlena(const uint8 *bytes, uint32 len)
 {
 	struct varlena *v = palloc(len + VARHDRSZ);
 
@@ -240,7 +240,7 @@ make_value(Kind kind, Input *in, Value *val)
 
 			memset(padded, ' ', BPCHAR_LEN);
 			memcpy(padded, val->bytes, val->len);
-			val->datum = varlena(padded, BPCHAR_LEN);
+			val->datum = make_varlena(padded, BPCHAR_LEN);
 			while (val->len > 0 && val->bytes[val->len - 1] == ' ')
 				val->len--;
 		}
@@ -249,7 +249,7 @@ make_value(Kind kind, Input *in, Value *val)
 		else if (kind == KIND_UUID)
 			val->datum = PointerGetDatum(memcpy(palloc(16), val->bytes, 16));
 		else
-			val->datum = varlena(val->bytes, val->len);
+			val->datum = make_varlena(val->bytes, val->len);
 		return;
 	}
 
@@ -539,30 +539,40 @@ check_rows(const Columns *cols, Input *in)
 /* ---- any bytes ---- */
 
 static void
-read_entry(const Columns *cols, Input *in)
+split_bytes(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
 {
-	const HybKeyDesc *desc = cols->desc;
-	uint32		len = (uint32) Min(in->end - in->p, 4000);
-	uint8	   *entry = piece(in->p, len);
-	uint8	   *other = piece(in->p + len / 3, len - len / 3);
 	HybValue	vals[MAXCOLS];
 	HybBuf		joined = {0};
 	uint32		used;
 
+	if (setjmp(hyb_fuzz_error) != 0)
+		return;
+	used = hyb_key_split(desc, entry, len, desc->natts, vals);
+	require(used <= len && hyb_key_length(desc, entry, len) <= len);
+	if (used == 0)
+		return;
+	hyb_key_join(desc, vals, desc->natts, &joined);
+	require(joined.len == used && memcmp(joined.data, entry, used) == 0);
+	for (int i = 0; i < desc->natts; i++)
+		(void) hyb_value_decode(&desc->cols[i], &vals[i]);
+}
+
+static void
+compare_bytes(const HybKeyDesc *desc, const uint8 *a, uint32 alen, const uint8 *b, uint32 blen)
+{
 	if (setjmp(hyb_fuzz_error) == 0)
-	{
-		used = hyb_key_split(desc, entry, len, desc->natts, vals);
-		require(used <= len && hyb_key_length(desc, entry, len) <= len);
-		if (used > 0)
-		{
-			hyb_key_join(desc, vals, desc->natts, &joined);
-			require(joined.len == used && memcmp(joined.data, entry, used) == 0);
-			for (int i = 0; i < desc->natts; i++)
-				(void) hyb_value_decode(&desc->cols[i], &vals[i]);
-		}
-	}
-	if (setjmp(hyb_fuzz_error) == 0)
-		(void) hyb_key_compare(desc, entry, len, other, len - len / 3);
+		(void) hyb_key_compare(desc, a, alen, b, blen);
+}
+
+static void
+read_entry(const Columns *cols, Input *in)
+{
+	uint32		len = (uint32) Min(in->end - in->p, 4000);
+	uint8	   *entry = piece(in->p, len);
+	uint8	   *other = piece(in->p + len / 3, len - len / 3);
+
+	split_bytes(cols->desc, entry, len);
+	compare_bytes(cols->desc, entry, len, other, len - len / 3);
 	free(entry);
 	free(other);
 }
@@ -663,7 +673,7 @@ dictionary_seed(int scheme, int mode, uint8_t *data)
 
 			sprintf(key, "user%d@example.%s", k * 7919 % 1000, i ? "com" : "org");
 			hyb_encoded_add_key(&keys[i], &cols.desc->cols[i],
-							 varlena((uint8 *) key, (uint32) strlen(key)));
+							 make_varlena((uint8 *) key, (uint32) strlen(key)));
 		}
 	}
 	require(hyb_encoded_learn(cols.desc, keys, &stored));

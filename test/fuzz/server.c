@@ -354,26 +354,34 @@ timestamptz_to_time_t(TimestampTz t)
 	abort();
 }
 
+#if PG_MAJORVERSION_NUM >= 19
+#define CONVERSION(name, type) name##_safe(type value, Node *escontext)
+typedef const ItemPointerData *ComparedTid;
+#else
+#define CONVERSION(name, type) name##_opt_overflow(type value, int *overflow)
+typedef ItemPointer ComparedTid;
+#endif
+
 Timestamp
-date2timestamp_opt_overflow(DateADT date, int *overflow)
+CONVERSION(date2timestamp, DateADT)
 {
 	abort();
 }
 
 TimestampTz
-date2timestamptz_opt_overflow(DateADT date, int *overflow)
+CONVERSION(date2timestamptz, DateADT)
 {
 	abort();
 }
 
 TimestampTz
-timestamp2timestamptz_opt_overflow(Timestamp timestamp, int *overflow)
+CONVERSION(timestamp2timestamptz, Timestamp)
 {
 	abort();
 }
 
 int32
-ItemPointerCompare(ItemPointer a, ItemPointer b)
+ItemPointerCompare(ComparedTid a, ComparedTid b)
 {
 	BlockNumber x = ItemPointerGetBlockNumberNoCheck(a);
 	BlockNumber y = ItemPointerGetBlockNumberNoCheck(b);

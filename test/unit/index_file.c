@@ -187,8 +187,8 @@ ReadBufferExtended(Relation rel, ForkNumber fork, BlockNumber block,
 	return buf;
 }
 
-void
-LockBuffer(Buffer buf, int mode)
+static void
+change_lock(Buffer buf, int mode)
 {
 	BlockNumber block = block_of(buf);
 
@@ -196,6 +196,39 @@ LockBuffer(Buffer buf, int mode)
 	require((mode == BUFFER_LOCK_UNLOCK) != (locks[block] == BUFFER_LOCK_UNLOCK));
 	locks[block] = mode;
 }
+
+#if PG_MAJORVERSION_NUM >= 19
+void
+LockBufferInternal(Buffer buf, BufferLockMode mode)
+{
+	change_lock(buf, mode);
+}
+
+void
+UnlockBuffer(Buffer buf)
+{
+	change_lock(buf, BUFFER_LOCK_UNLOCK);
+}
+
+/* Buffers of the file are local ones; these are not asked for them. */
+bool
+BufferIsLockedByMe(Buffer buf)
+{
+	abort();
+}
+
+bool
+BufferIsLockedByMeInMode(Buffer buf, BufferLockMode mode)
+{
+	abort();
+}
+#else
+void
+LockBuffer(Buffer buf, int mode)
+{
+	change_lock(buf, mode);
+}
+#endif
 
 bool
 ConditionalLockBuffer(Buffer buf)
