@@ -80,7 +80,7 @@ is("@missing", '', 'each parameter, function, view, column and wait event is des
 
 # Of each message that is not a notice: four words in a row, or a whole piece between
 # what differs, are in one of these pages.
-my $messages = join ' ', map { slurp_file(test_root() . "/docs/$_.md") } qw(reference guide/monitoring guide/troubleshooting);
+my $messages = join ' ', map { slurp_file(test_root() . "/docs/$_.md") } qw(guide/messages);
 my @unknown;
 foreach my $source (map { slurp_file($_) } glob(test_root() . '/src/*/*.c ' . test_root() . '/src/*/*/*.c'))
 {

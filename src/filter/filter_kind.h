@@ -18,7 +18,7 @@
 #include "store/settings.h"
 
 /*
- * The beginning of an image, which is MAXALIGNed.
+ * The beginning of an image, which lies at a multiple of eight.
  *
  * The filter of a leaf of prefixes holds strings that keys begin with:
  *

@@ -461,7 +461,7 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 			else
 				hyb_fst_builder_write(fst, filters + off + sizeof(HybFilterImage));
 			hyb_fst_builder_free(fst);
-			off += MAXALIGN(size);
+			off += HYB_FILTER_ALIGN(size);
 			hyb_page_opaque(filters)->count = f + 1;
 			((PageHeader) filters)->pd_lower = (LocationIndex) off;
 		}

@@ -210,7 +210,7 @@ UnlockBuffer(Buffer buf)
 	change_lock(buf, BUFFER_LOCK_UNLOCK);
 }
 
-/* Buffers of the file are local ones; these are not asked for them. */
+/* Asked for shared buffers only; those of the file are local. */
 bool
 BufferIsLockedByMe(Buffer buf)
 {
