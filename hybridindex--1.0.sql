@@ -898,7 +898,9 @@ SELECT e.oid::regclass AS index,
 		WHEN e.hybrid_bytes::numeric > 0.8 * e.btree_bytes::numeric THEN 'There is little to gain.'
 		WHEN e.btree_bytes < 1048576 THEN 'It is small as it is.' END AS remark,
 	CASE WHEN e.why_not IS NULL THEN
-		pg_catalog.format('CALL %I.hybrid_convert_concurrently(%L::regclass%s)',
+		pg_catalog.format(CASE WHEN e.indisexclusion
+				THEN 'SELECT %I.hybrid_convert(%L::regclass%s)'
+				ELSE 'CALL %I.hybrid_convert_concurrently(%L::regclass%s)' END,
 			(SELECT n.nspname FROM pg_catalog.pg_extension x
 				JOIN pg_catalog.pg_namespace n ON n.oid = x.extnamespace
 				WHERE x.extname = 'hybridindex'),

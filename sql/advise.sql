@@ -62,11 +62,13 @@ CREATE OPERATOR ad.< (FUNCTION = ad.lt, LEFTARG = ad.num, RIGHTARG = ad.num);
 CREATE OPERATOR CLASS ad.num_ops DEFAULT FOR TYPE ad.num USING btree AS OPERATOR 1 ad.<, FUNCTION 1 ad.cmp(ad.num, ad.num);
 CREATE TABLE ad.o (n ad.num, i int);
 CREATE INDEX o_n ON ad.o (n);
+ALTER TABLE ad.o ADD CONSTRAINT o_alone EXCLUDE USING btree (i WITH =);
 CREATE TABLE ad.p (k int, v int) PARTITION BY RANGE (k);
 CREATE TABLE ad.p1 PARTITION OF ad.p FOR VALUES FROM (0) TO (100);
 CREATE INDEX p_k ON ad.p (k);
 SET search_path = public;
-SELECT index, hybrid_size, remark, command FROM hybrid_advise() WHERE index IN ('ad.o_n'::regclass, 'ad.p1_k_idx') ORDER BY 1;
+SELECT index, hybrid_size, remark, command FROM hybrid_advise() WHERE index IN ('ad.o_n'::regclass, 'ad.o_alone', 'ad.p1_k_idx') ORDER BY index::text;
+SELECT command FROM hybrid_advise('ad.o_alone') \gexec
 SET search_path = public, ad;
 CREATE INDEX o_i ON ad.o USING hybrid (i);
 SELECT count(*) FROM hybrid_advise('o_i');
