@@ -176,12 +176,12 @@ fetch_server16() {
 	say "$("$prefix/bin/postgres" --version) is in $prefix"
 }
 
-# The Perl modules of a server's TAP tests, in $perl_modules: of a later server
-# rather than an earlier one, since they know servers that came before.
+# The Perl modules of a server's TAP tests, in $perl_modules: those of 17, which know
+# servers that came before, or else of 15.  From 18 on they set what 16 does not know.
 find_perl_modules() {
-	for pg_config in "$server_cache/pg17/bin/pg_config" "$server_cache/pg18/bin/pg_config" \
+	for pg_config in "$server_cache/pg17/bin/pg_config" \
 		"$(find_pg_config && echo "$PG_CONFIG")" "$server_cache/pg15/bin/pg_config"; do
-		[ -x "$pg_config" ] || continue
+		[ -x "$pg_config" ] && [ "$(major_version "$pg_config")" -lt 18 ] || continue
 		perl_modules=$("$pg_config" --pgxs)
 		perl_modules=${perl_modules%/makefiles/pgxs.mk}/test/perl
 		[ ! -f "$perl_modules/PostgreSQL/Test/Cluster.pm" ] || return 0
