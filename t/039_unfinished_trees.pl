@@ -24,6 +24,8 @@ sub run
 	return;
 }
 
+# of a kind that the library cannot encode, but on servers without ICU
+my $collation = $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'") ? 'en-x-icu' : 'C';
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off;';
 my %queries = (
 	'SELECT k FROM b WHERE k < -9200000000000000000 ORDER BY k' => '{order,order_only}',
@@ -37,7 +39,7 @@ my %queries = (
 sub fill
 {
 	run('DROP TABLE IF EXISTS b', <<EOF);
-CREATE TABLE b (a int, k int8, s text COLLATE "C", n int, l text COLLATE "en-x-icu");
+CREATE TABLE b (a int, k int8, s text COLLATE "C", n int, l text COLLATE "$collation");
 INSERT INTO b SELECT g, hashint8extended(g, 1), 'customer ' || md5((g % 2000)::text), g % 7, md5((g % 4000)::text) FROM generate_series(1, 3000) g;
 CREATE UNIQUE INDEX b_a ON b USING hybrid (a);
 CREATE INDEX b_k ON b USING hybrid (k);
