@@ -24,8 +24,8 @@ sub run
 	return;
 }
 
-# of a kind that the library cannot encode, but on servers without ICU
-my $collation = $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'") ? 'en-x-icu' : 'C';
+my $collation = has_icu($node) ? 'en-x-icu' : 'C';
+note 'NOT TESTED: text ordered by ICU, since this server has none' if $collation eq 'C';
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off;';
 my %queries = (
 	'SELECT k FROM b WHERE k < -9200000000000000000 ORDER BY k' => '{order,order_only}',

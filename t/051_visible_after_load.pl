@@ -17,7 +17,7 @@ hybridindex.merge_floor = 1000
 hybridindex.max_merge_workers = 1
 CONF
 my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
-my $icu = $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'") ne '0';
+my $icu = has_icu($node);
 note 'NOT TESTED: text ordered by ICU, since this server has none' if !$icu;
 
 $node->safe_psql('postgres', <<'SQL');
