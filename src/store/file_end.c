@@ -184,9 +184,7 @@ sift_page(Sift *sift)
 		hyb_freelist_init(sift->ix, BufferGetPage(other), next);
 		next = BufferGetBlockNumber(other);
 		sift->list[at - 1] = sift->list[--left];
-		hyb_page_opaque(BufferGetPage(other))->count = left;
-		memcpy(hyb_freelist_blocks(BufferGetPage(other)), sift->list,
-			   left * sizeof(BlockNumber));
+		(void) hyb_freelist_put(BufferGetPage(other), sift->list, left);
 		hyb_wal_image(&set, other);
 	}
 	if (BufferIsValid(sift->before))

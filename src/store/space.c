@@ -90,10 +90,7 @@ hyb_freelist_lock(const HybIndex *ix, BlockNumber block, BlockNumber from)
 	Buffer		buf = hyb_page_lock(ix, block, from, BUFFER_LOCK_EXCLUSIVE,
 									HYB_PAGE_FREELIST, 0);
 
-	if (!BufferIsValid(buf) ||
-		hyb_page_opaque(BufferGetPage(buf))->count > HYB_FREELIST_CAPACITY ||
-		((PageHeader) BufferGetPage(buf))->pd_lower <
-		SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber))
+	if (!BufferIsValid(buf) || !hyb_freelist_valid(BufferGetPage(buf)))
 		hyb_corrupted(ix->rel, block, "The free list points to this block, which is not a free-list page.");
 	return buf;
 }
@@ -104,12 +101,23 @@ hyb_freelist_init(const HybIndex *ix, Page page, BlockNumber next)
 	Assert(next != HYB_METAPAGE_BLKNO);
 	hyb_page_init(page, ix, HYB_PAGE_FREELIST, 0, 0);
 	hyb_page_opaque(page)->link = next;
+}
 
-	/* the whole array is content: it is logged and never a hole */
-	((PageHeader) page)->pd_lower =
-		SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber);
-	memset(hyb_freelist_blocks(page), 0,
-		   HYB_FREELIST_CAPACITY * sizeof(BlockNumber));
+/* Contract in space.h.  pd_lower never shrinks, so it seldom has to be logged. */
+bool
+hyb_freelist_put(Page page, const BlockNumber *blocks, uint32 n)
+{
+	HybPageOpaque *opaque = hyb_page_opaque(page);
+	PageHeader	header = (PageHeader) page;
+	Size		end = SizeOfPageHeaderData + (opaque->count + n) * sizeof(BlockNumber);
+
+	Assert(opaque->count + n <= HYB_FREELIST_CAPACITY);
+	memcpy(hyb_freelist_blocks(page) + opaque->count, blocks, n * sizeof(BlockNumber));
+	opaque->count += n;
+	if (end <= header->pd_lower)
+		return false;
+	header->pd_lower = (LocationIndex) end;
+	return true;
 }
 
 /*
@@ -427,6 +435,7 @@ settle_some(const HybIndex *ix, bool cut, bool *others)
 	HybPageOpaque *opaque;
 	HybWalSet	set;
 	bool		fresh;
+	bool		grown;
 	BlockNumber pending[HYB_MAX_PENDING];
 	int			before = meta->npending;
 	int			n = pending_for(meta, cut, pending);
@@ -459,22 +468,20 @@ settle_some(const HybIndex *ix, bool cut, bool *others)
 	Assert(opaque->count <= HYB_FREELIST_CAPACITY);
 	n = Min(n, (int) (HYB_FREELIST_CAPACITY - opaque->count));
 	Assert(fresh || n > 0);
-	if (n > 0)
-	{
-		memcpy(hyb_freelist_blocks(page) + opaque->count,
-			   meta->pending + meta->npending - n, n * sizeof(BlockNumber));
-		if (!fresh)
-			hyb_wal_range(&set, trunk,
-						  SizeOfPageHeaderData + opaque->count * sizeof(BlockNumber),
-						  n * sizeof(BlockNumber));
-		opaque->count += n;
-		meta->npending -= n;
-		*blocks += n;
-	}
+	meta->npending -= n;
+	*blocks += n;
+	grown = hyb_freelist_put(page, meta->pending + meta->npending, n);
 	if (fresh)
 		hyb_wal_image(&set, trunk);
 	else
+	{
+		hyb_wal_range(&set, trunk,
+					  SizeOfPageHeaderData + (opaque->count - n) * sizeof(BlockNumber),
+					  n * sizeof(BlockNumber));
 		hyb_wal_opaque(&set, trunk);
+		if (grown)
+			hyb_wal_lower(&set, trunk);
+	}
 	hyb_wal_meta(&set, metabuf);
 	hyb_wal_range(&set, metabuf,
 				  SizeOfPageHeaderData + offsetof(HybMetaPage, pending),

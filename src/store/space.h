@@ -40,9 +40,23 @@ extern Buffer hyb_space_open(const HybIndex *ix, BlockNumber block,
 extern void hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks,
 							int n);
 
-/* Block numbers on a free-list page; opaque->count of them are valid. */
+/*
+ * Block numbers on a free-list page; opaque->count of them are valid, and lie
+ * before pd_lower.
+ */
 #define HYB_FREELIST_CAPACITY	(HYB_PAGE_CAPACITY / sizeof(BlockNumber))
 #define hyb_freelist_blocks(page) ((BlockNumber *) PageGetContents(page))
+
+/* Can the page have as many blocks as it says? */
+static inline bool
+hyb_freelist_valid(Page page)
+{
+	uint32		count = hyb_page_opaque(page)->count;
+
+	return count <= HYB_FREELIST_CAPACITY &&
+		SizeOfPageHeaderData + count * sizeof(BlockNumber) <=
+		((PageHeader) page)->pd_lower;
+}
 
 /*
  * A page of a free list, which `from` names, locked exclusively; the metapage
@@ -53,6 +67,12 @@ extern Buffer hyb_freelist_lock(const HybIndex *ix, BlockNumber block,
 
 /* Make a block an empty page of a free list, before the page `next` of it. */
 extern void hyb_freelist_init(const HybIndex *ix, Page page, BlockNumber next);
+
+/*
+ * Add blocks to a page of a free list, which has room for them.  Returns true if
+ * pd_lower has grown: it is to be logged, as are the blocks and the trailer.
+ */
+extern bool hyb_freelist_put(Page page, const BlockNumber *blocks, uint32 n);
 
 /*
  * Move everything in pending[] to the free list, or to that of the end of the

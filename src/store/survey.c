@@ -93,10 +93,7 @@ survey_page(const HybIndex *ix, HybSurvey *survey, XLogRecPtr lsn,
 		hyb_corrupted(ix->rel, *block,
 					  psprintf("Block %u of the free list is not a free-list page.", *block));
 	opaque = hyb_page_opaque(page);
-	if (opaque->count > HYB_FREELIST_CAPACITY ||
-		(opaque->count > 0 &&
-		 ((PageHeader) page)->pd_lower <
-		 SizeOfPageHeaderData + HYB_FREELIST_CAPACITY * sizeof(BlockNumber)))
+	if (!hyb_freelist_valid(page))
 		hyb_corrupted(ix->rel, *block,
 					  psprintf("A free-list page claims to hold %u blocks.",
 							   opaque->count));

@@ -50,6 +50,7 @@ walk(BlockNumber trunk, uint32 n, Place where, const char *what)
 		Page		page = index_file_page(trunk);
 
 		put(trunk, where, what);
+		CHECK(hyb_freelist_valid(page), "%s: block %u ends before its blocks", what, trunk);
 		CHECK(index_file_is_logged(trunk), "%s: changes of block %u are not logged", what, trunk);
 		for (uint32 i = 0; i < hyb_page_opaque(page)->count; i++)
 			put(hyb_freelist_blocks(page)[i], where, what);
