@@ -205,15 +205,13 @@ static bool
 append_checked(Flush *flush, int first, int end)
 {
 	GatheredKeys *keys = flush->gather->keys;
-	HybUniqueTicket *tickets[HYB_UNIQUE_TOGETHER];
+	const HybUniqueTicket *tickets = keys->ticket + first;
 	int			n = end - first;
 	int			middle = first + n / 2;
 
 	Assert(n > 0 && end <= flush->gather->nkeys);
 	if (n == 1)
 		return append_one(flush, first);
-	for (int i = 0; i < n; i++)
-		tickets[i] = &keys->ticket[first + i];
 	if (hyb_unique_enter_all(tickets, n))
 	{
 		while (first < end)

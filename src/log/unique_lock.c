@@ -255,55 +255,68 @@ hyb_unique_leave(HybUniqueTicket *ticket)
 	unlock_turn(ticket);
 }
 
-static int
-partition_order(const void *a, const void *b)
+/* A set of partitions. */
+typedef struct PartitionSet
 {
-	uintptr_t	x = (uintptr_t) (*(HybUniqueTicket *const *) a)->partition;
-	uintptr_t	y = (uintptr_t) (*(HybUniqueTicket *const *) b)->partition;
-
-	return (x > y) - (x < y);
-}
-
-/* Is this the first ticket of its partition?  The array is in their order. */
-static inline bool
-opens_partition(HybUniqueTicket *const *tickets, int i)
-{
-	return tickets[i]->partition != NULL &&
-		(i == 0 || tickets[i - 1]->partition != tickets[i]->partition);
-}
+	uint64		words[MAX_PARTITIONS / 64];
+} PartitionSet;
 
 static void
-unlock_all(HybUniqueTicket *const *tickets, int n)
+partitions_of(const HybUniqueTicket *tickets, int n, PartitionSet *set)
 {
-	for (int i = n - 1; i >= 0; i--)
-		if (opens_partition(tickets, i))
-			LWLockRelease(&tickets[i]->partition->lock);
+	memset(set, 0, sizeof(*set));
+	for (int i = 0; i < n; i++)
+		if (tickets[i].partition != NULL)
+		{
+			uint32		number = (uint32) (tickets[i].partition - shared->partitions);
+
+			set->words[number / 64] |= UINT64CONST(1) << (number % 64);
+		}
+}
+
+/* In ascending order, so that no two callers wait in a circle. */
+static void
+lock_partitions(const PartitionSet *set)
+{
+	for (int i = 0; i < lengthof(set->words); i++)
+		for (uint64 word = set->words[i]; word != 0; word &= word - 1)
+			LWLockAcquire(&shared->partitions[i * 64 + pg_rightmost_one_pos64(word)].lock,
+						  LW_EXCLUSIVE);
+}
+
+/* In descending order, as the server looks for the lock that it took last. */
+static void
+unlock_partitions(const PartitionSet *set)
+{
+	for (int i = lengthof(set->words) - 1; i >= 0; i--)
+		for (uint64 word = set->words[i]; word != 0;)
+		{
+			int			number = pg_leftmost_one_pos64(word);
+
+			word &= ~(UINT64CONST(1) << number);
+			LWLockRelease(&shared->partitions[i * 64 + number].lock);
+		}
 }
 
 bool
-hyb_unique_enter_all(HybUniqueTicket **tickets, int n)
+hyb_unique_enter_all(const HybUniqueTicket *tickets, int n)
 {
+	PartitionSet set;
+
 	HYB_ASSERT_NO_LWLOCK();
 	Assert(n <= HYB_UNIQUE_TOGETHER);
-	qsort(tickets, n, sizeof(HybUniqueTicket *), partition_order);
-
-	/*
-	 * in the order of their addresses, so that no two callers wait in a
-	 * circle
-	 */
-	for (int i = 0; i < n; i++)
-		if (opens_partition(tickets, i))
-			LWLockAcquire(&tickets[i]->partition->lock, LW_EXCLUSIVE);
+	partitions_of(tickets, n, &set);
+	lock_partitions(&set);
 	for (int i = 0; i < n; i++)
 	{
-		const HybUniqueTicket *ticket = tickets[i];
+		const HybUniqueTicket *ticket = &tickets[i];
 
 		ticket_assert_valid(ticket);
 		Assert(!ticket->in_turn);
 		if (ticket->partition != NULL &&
 			(ticket->partition->turn == ticket->hash || !search_counts(ticket)))
 		{
-			unlock_all(tickets, n);
+			unlock_partitions(&set);
 			return false;
 		}
 	}
@@ -311,9 +324,12 @@ hyb_unique_enter_all(HybUniqueTicket **tickets, int n)
 }
 
 void
-hyb_unique_leave_all(HybUniqueTicket **tickets, int n)
+hyb_unique_leave_all(const HybUniqueTicket *tickets, int n)
 {
-	unlock_all(tickets, n);
+	PartitionSet set;
+
+	partitions_of(tickets, n, &set);
+	unlock_partitions(&set);
 }
 
 void

@@ -85,10 +85,9 @@ extern void hyb_unique_leave(HybUniqueTicket *ticket);
 /*
  * The same for several tickets of one index, whose entries are appended together:
  * none with an equal hash.  Returns true, with all their partitions locked, if all
- * searches still count; otherwise false, with none locked.  Changes the order of
- * the array; hyb_unique_leave_all wants it as it is then.
+ * searches still count; otherwise false, with none locked.
  */
-extern bool hyb_unique_enter_all(HybUniqueTicket **tickets, int n);
+extern bool hyb_unique_enter_all(const HybUniqueTicket *tickets, int n);
 
 /*
  * The entry of one of them has been appended.  Called before anything can fail: the
@@ -97,7 +96,7 @@ extern bool hyb_unique_enter_all(HybUniqueTicket **tickets, int n);
 extern void hyb_unique_appended(const HybUniqueTicket *ticket);
 
 /* Lets go of them. */
-extern void hyb_unique_leave_all(HybUniqueTicket **tickets, int n);
+extern void hyb_unique_leave_all(const HybUniqueTicket *tickets, int n);
 
 /* The caller is going to wait for a transaction, or to give up. */
 extern void hyb_unique_yield(HybUniqueTicket *ticket);
