@@ -95,6 +95,18 @@ length_class(uint32_t v)
 	return v >= 255 ? 8 : hyb_bit_width(v + 1) - 1;
 }
 
+uint32_t
+hyb_front_least(const HybStrings *in, const HybFrontCode *code, uint32_t n)
+{
+	uint32_t	least = 3 + 2 * nrestarts(n) + n + in->len[0];
+
+	if (code->coded)
+		return 0;
+	for (uint32_t i = 1; i < n; i++)
+		least += in->len[i] - in->lcp[i];
+	return least - hyb_front_prefix(in, n);
+}
+
 void
 hyb_front_plan(const HybStrings *in, const HybFrontCode *code, uint32_t n,
 			   HybFrontPlan *plan)

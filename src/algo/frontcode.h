@@ -64,6 +64,13 @@ extern uint32_t hyb_front_prefix(const HybStrings *in, uint32_t n);
 extern void hyb_front_prepare(const HybStrings *in, uint32_t n,
 							  bool try_code, HybFrontCode *code);
 
+/*
+ * A plan for the first n strings has at least this size.  It takes a single pass to
+ * know that, and tells where another encoding is shorter anyway.
+ */
+extern uint32_t hyb_front_least(const HybStrings *in, const HybFrontCode *code,
+								uint32_t n);
+
 /* For the first n strings, at most as many as were prepared. */
 extern void hyb_front_plan(const HybStrings *in, const HybFrontCode *code,
 						   uint32_t n, HybFrontPlan *plan);

@@ -74,8 +74,11 @@ split_heads(HybColumnarBuilder *b, const HybBuildColumn *col,
 		const uint8 *s = col->strings.bytes.data + col->strings.off[i] + plan->prefix_len;
 		uint64		v = 0;
 
-		for (uint32 j = 0; j < n; j++)
-			v = (v << 8) | s[j];
+		if (n == 8)
+			v = hyb_load64be(s);
+		else
+			for (uint32 j = 0; j < n; j++)
+				v = (v << 8) | s[j];
 		b->values[i] = v;
 	}
 	return b->values;
@@ -237,23 +240,23 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 		return;
 	}
 
-	hyb_front_plan(&in, &col->strings.code, nrows, &plan->front);
-	plan->encoding = HYB_LEAF_FRONT;
-	plan->size = head_size + plan->front.size;
-
+	plan->size = UINT32_MAX;
 	if (same_length)
 	{
-		uint32		size;
-
 		plan->rest_len = in.len[0] - prefix;
 		hyb_seq_plan(split_heads(b, col, plan, nrows), nrows, &plan->seq);
-		size = head_size + hyb_varint_size(plan->rest_len) + plan->seq.size;
+		plan->encoding = HYB_LEAF_SPLIT;
+		plan->size = head_size + hyb_varint_size(plan->rest_len) + plan->seq.size;
 		if (plan->rest_len > HYB_LEAF_SPLIT_HEAD)
-			size += nrows * (plan->rest_len - HYB_LEAF_SPLIT_HEAD);
-		if (size < plan->size)
+			plan->size += nrows * (plan->rest_len - HYB_LEAF_SPLIT_HEAD);
+	}
+	if (head_size + hyb_front_least(&in, &col->strings.code, nrows) <= plan->size)
+	{
+		hyb_front_plan(&in, &col->strings.code, nrows, &plan->front);
+		if (head_size + plan->front.size <= plan->size)
 		{
-			plan->encoding = HYB_LEAF_SPLIT;
-			plan->size = size;
+			plan->encoding = HYB_LEAF_FRONT;
+			plan->size = head_size + plan->front.size;
 		}
 	}
 	if (col->lz != NULL)

@@ -116,6 +116,7 @@ test_round(int round)
 	/* plans may be made for fewer strings than were prepared */
 	n = 1 + unit_below(n);
 	hyb_front_plan(&in, &code, n, &plan);
+	CHECK(hyb_front_least(&in, &code, n) <= plan.size, "a plan of less than the least");
 	if (plan.data_len > UINT16_MAX)
 	{
 		n = 1;
