@@ -87,10 +87,10 @@ SKIP:
 		make($name, $type, $value, $column, 30000);
 		$node->poll_query_until('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker' AND state = 'active'", '0');
 		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");
-		$node->safe_psql('postgres', "INSERT INTO $name SELECT $value FROM generate_series(30001, 39000) g");
+		$node->safe_psql('postgres', "INSERT INTO $name SELECT $value FROM generate_series(30001, 60000) g");
 		ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker' AND wait_event = 'hybrid-merge-between'"),
 			"$name: a worker is held in a merge");
-		$node->safe_psql('postgres', "INSERT INTO $name SELECT $value FROM generate_series(39001, 39010) g");
+		$node->safe_psql('postgres', "INSERT INTO $name SELECT $value FROM generate_series(60001, 60010) g");
 		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
 		$node->safe_psql('postgres', "VACUUM $name");
 		my $seen = visible($name);

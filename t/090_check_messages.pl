@@ -248,6 +248,7 @@ my @damage = (
 	[ 'plain', qr/Free block \d+ at position \d+ is listed twice/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), 28, get32($_[0], get32($_[0], 0, $meta{freelist}), 24)) } ],
 	[ 'plain', qr/Block \d+ of the free list is not a free-list page/, sub { set32($_[0], 0, $meta{freelist}, leaf($_[0], 0)) } ],
 	[ 'plain', qr/A free-list page claims to hold \d+ blocks/, sub { set16($_[0], get32($_[0], 0, $meta{freelist}), 12, 24) } ],
+	[ 'plain', qr/A free-list page claims to hold \d+ blocks/, sub { set16($_[0], get32($_[0], 0, $meta{freelist}), 14, 4000) } ],
 	[ 'plain', qr/A free-list page claims to hold 60000 blocks/, sub { set32($_[0], get32($_[0], 0, $meta{freelist}), $trailer + 24, 60000) } ],
 	[ 'plain', qr/The free list holds \d+ blocks, but the metapage counts/, sub { set32($_[0], 0, $meta{free_blocks}, 1 + get32($_[0], 0, $meta{free_blocks})) } ],
 

@@ -65,8 +65,8 @@ extern void hyb_front_prepare(const HybStrings *in, uint32_t n,
 							  bool try_code, HybFrontCode *code);
 
 /*
- * A plan for the first n strings has at least this size.  It takes a single pass to
- * know that, and tells where another encoding is shorter anyway.
+ * A plan for the first n strings has at least this size, 0 if they are coded.  It is
+ * found in less time than a plan, and tells where another encoding is shorter.
  */
 extern uint32_t hyb_front_least(const HybStrings *in, const HybFrontCode *code,
 								uint32_t n);

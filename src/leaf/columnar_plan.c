@@ -250,7 +250,8 @@ plan_strings(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
 		if (plan->rest_len > HYB_LEAF_SPLIT_HEAD)
 			plan->size += nrows * (plan->rest_len - HYB_LEAF_SPLIT_HEAD);
 	}
-	if (head_size + hyb_front_least(&in, &col->strings.code, nrows) <= plan->size)
+	if (!same_length ||
+		head_size + hyb_front_least(&in, &col->strings.code, nrows) <= plan->size)
 	{
 		hyb_front_plan(&in, &col->strings.code, nrows, &plan->front);
 		if (head_size + plan->front.size <= plan->size)

@@ -27,6 +27,8 @@
 #define MIN_PARTITIONS			64
 #define MAX_PARTITIONS			1024
 
+StaticAssertDecl(MAX_PARTITIONS % 64 == 0, "a PartitionSet has whole words");
+
 /* Searches in vain before turns are taken. */
 #define LOSSES					4
 
@@ -255,7 +257,7 @@ hyb_unique_leave(HybUniqueTicket *ticket)
 	unlock_turn(ticket);
 }
 
-/* A set of partitions. */
+/* A set of partitions, one bit for each. */
 typedef struct PartitionSet
 {
 	uint64		words[MAX_PARTITIONS / 64];
@@ -270,6 +272,7 @@ partitions_of(const HybUniqueTicket *tickets, int n, PartitionSet *set)
 		{
 			uint32		number = (uint32) (tickets[i].partition - shared->partitions);
 
+			Assert(number < shared->n);
 			set->words[number / 64] |= UINT64CONST(1) << (number % 64);
 		}
 }

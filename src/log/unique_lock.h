@@ -95,7 +95,7 @@ extern bool hyb_unique_enter_all(const HybUniqueTicket *tickets, int n);
  */
 extern void hyb_unique_appended(const HybUniqueTicket *ticket);
 
-/* Lets go of them. */
+/* Lets go of what was entered together. */
 extern void hyb_unique_leave_all(const HybUniqueTicket *tickets, int n);
 
 /* The caller is going to wait for a transaction, or to give up. */

@@ -46,22 +46,23 @@
 /*
  * Merges of size n, n + n/r, ... repeat the work of r entries for each new
  * entry.  So an entry of a small index has been merged often by the time the
- * index is large.  A longer log costs a small index few bytes.  While a merge
- * rewrites most of the index, its share is multiplied by SMALL_FACTOR, up to
- * SMALL_ENTRIES.
+ * index is large.  While a merge rewrites most of the index, its share is
+ * multiplied by SMALL_FACTOR, up to SMALL_ENTRIES.  The default memory has room
+ * for several trees of that size.
  */
-#define SMALL_FACTOR		2.5
-#define SMALL_ENTRIES		65536
+#define SMALL_FACTOR		6
+#define SMALL_ENTRIES		262144
 
 /*
  * A merge that writes at most CHEAP_BYTES for each entry need not wait for the
- * share: appending the entry took more WAL than that.  Where static entries are
- * small, the log would otherwise be a large part of the file.  Such a merge
- * still waits for LEAST_SHARE of the share, since CPU time depends on the
- * number of entries.
+ * share.  Where static entries are small, the log would otherwise be a large part
+ * of the file.  Such a merge still waits for LEAST_SHARE of the share, since CPU
+ * time depends on the number of entries.  A small index counts as having
+ * SMALL_LEAST of its larger share here.
  */
-#define CHEAP_BYTES			40
+#define CHEAP_BYTES			30
 #define LEAST_SHARE			0.7
+#define SMALL_LEAST			0.4
 
 /*
  * Entries appended one by one take more WAL and time, so their merges may write
@@ -161,11 +162,11 @@
 
 /*
  * Bounds of the number of freezes that the index holds, for two levels and for
- * three.  Two levels write less from 4 on, but reads pay for them.  During a load
+ * three.  Two levels write less from 2 on, but reads pay for them.  During a load
  * there are few of these.
  */
 #define TWO_LEVELS			16
-#define TWO_LEVELS_LOAD		6
+#define TWO_LEVELS_LOAD		3
 #define THREE_LEVELS		400
 
 /* The number of levels changes only beyond this multiple of a bound. */
@@ -216,6 +217,25 @@ share_of(const HybMergeFacts *facts)
 	return (repeated_of(facts) + facts->frozen_entries) / facts->ratio;
 }
 
+/* The same, larger while the index is small: what a merge waits for. */
+static uint64_t
+whole_share(const HybMergeFacts *facts)
+{
+	uint64_t	share = share_of(facts);
+
+	if (repeated_of(facts) > facts->static_tids / 2 && share < SMALL_ENTRIES)
+		share = min64((uint64_t) ((double) share * SMALL_FACTOR), SMALL_ENTRIES);
+	return share;
+}
+
+/* Bytes of leaves that the next merge will rewrite. */
+static double
+repeated_bytes(const HybMergeFacts *facts)
+{
+	return (double) facts->static_pages * (double) facts->page_bytes *
+		(double) repeated_of(facts) / (double) max64(facts->static_tids, 1);
+}
+
 /* Are entries appended one by one, so that merges may come early? */
 static bool
 early(const HybMergeFacts *facts)
@@ -253,12 +273,11 @@ cheap_bytes(const HybMergeFacts *facts)
 static uint64_t
 cheap_of(const HybMergeFacts *facts, uint64_t share)
 {
-	double		bytes = (double) facts->static_pages * (double) facts->page_bytes;
-	double		part = (double) repeated_of(facts) / (double) max64(facts->static_tids, 1);
-	double		least = early(facts) ? SINGLE_LEAST_SHARE : LEAST_SHARE;
+	double		least = (early(facts) ? SINGLE_LEAST_SHARE : LEAST_SHARE) *
+		fmax((double) share_of(facts), (double) share * SMALL_LEAST);
 
-	return min64(share, max64((uint64_t) (bytes * part / cheap_bytes(facts)),
-							  (uint64_t) ((double) share * least)));
+	return min64(share, max64((uint64_t) (repeated_bytes(facts) / cheap_bytes(facts)),
+							  (uint64_t) least));
 }
 
 static uint64_t
@@ -273,11 +292,7 @@ floor_of(const HybMergeFacts *facts)
 static uint64_t
 trigger(const HybMergeFacts *facts)
 {
-	uint64_t	share = share_of(facts);
-
-	if (repeated_of(facts) > facts->static_tids / 2 && share < SMALL_ENTRIES)
-		share = min64((uint64_t) ((double) share * SMALL_FACTOR), SMALL_ENTRIES);
-	return max64(cheap_of(facts, share), floor_of(facts));
+	return max64(cheap_of(facts, whole_share(facts)), floor_of(facts));
 }
 
 /*
@@ -367,7 +382,8 @@ hyb_policy_step(const HybMergeFacts *facts)
  * costs B q bytes with one level, 1.4 B sqrt(q) with two and 1.9 B cbrt(q) with
  * three.  A read costs a page for each level.  Only leaves that merges rewrite
  * count: with ascending keys one level is enough at any size.  Freezes that
- * come early because they are cheap are no reason for another level.
+ * come early because they are cheap are no reason for another level, and merges
+ * that are cheap need none.
  *
  * If the newest level holds less than a quarter of a freeze, the entries of
  * each freeze moved on at once, and the level goes.
@@ -381,8 +397,10 @@ hyb_policy_levels(const HybMergeFacts *facts)
 
 	if (n == 1)
 	{
-		uint64_t	share = max64(share_of(facts), 1);
+		uint64_t	share = max64(whole_share(facts), 1);
 
+		if (repeated_bytes(facts) <= CHEAP_BYTES * (double) facts->freeze_entries)
+			return 1;
 		q = (double) repeated_of(facts) *
 			(double) cheap_of(facts, share) / (double) share;
 	}

@@ -111,7 +111,7 @@ hyb_freelist_put(Page page, const BlockNumber *blocks, uint32 n)
 	PageHeader	header = (PageHeader) page;
 	Size		end = SizeOfPageHeaderData + (opaque->count + n) * sizeof(BlockNumber);
 
-	Assert(opaque->count + n <= HYB_FREELIST_CAPACITY);
+	Assert(opaque->count + n <= HYB_FREELIST_CAPACITY && end <= header->pd_upper);
 	memcpy(hyb_freelist_blocks(page) + opaque->count, blocks, n * sizeof(BlockNumber));
 	opaque->count += n;
 	if (end <= header->pd_lower)

@@ -47,15 +47,16 @@ extern void hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks,
 #define HYB_FREELIST_CAPACITY	(HYB_PAGE_CAPACITY / sizeof(BlockNumber))
 #define hyb_freelist_blocks(page) ((BlockNumber *) PageGetContents(page))
 
-/* Can the page have as many blocks as it says? */
+/* Can the page have as many blocks as it says, and take more? */
 static inline bool
 hyb_freelist_valid(Page page)
 {
 	uint32		count = hyb_page_opaque(page)->count;
+	PageHeader	header = (PageHeader) page;
 
 	return count <= HYB_FREELIST_CAPACITY &&
-		SizeOfPageHeaderData + count * sizeof(BlockNumber) <=
-		((PageHeader) page)->pd_lower;
+		SizeOfPageHeaderData + count * sizeof(BlockNumber) <= header->pd_lower &&
+		header->pd_upper == header->pd_special;
 }
 
 /*

@@ -111,35 +111,37 @@ test_triggers(void)
 	facts = index_of(100000);
 	facts.memory_budget = 1024 * MB;
 	facts.static_pages = 10000;
-	check_trigger(facts, 25000, "two and a half times the share of a small index");
+	check_trigger(facts, 60000, "six times the share of a small index");
 	facts.ratio = 5;
-	check_trigger(facts, 50000, "another ratio");
+	check_trigger(facts, 120000, "another ratio");
 	facts.ratio = 10;
 	facts.frozen_entries = 10000;
-	check_trigger(facts, 27500, "what is frozen counts");
+	check_trigger(facts, 66000, "what is frozen counts");
 	facts.frozen_entries = 0;
 	facts.rewritten_tids = 40000;
 	check_trigger(facts, 8192, "a merge that rewrites less than half");
 	facts.rewritten_tids = UINT64_MAX;
-	check_trigger(facts, 25000, "no merge yet");
+	check_trigger(facts, 60000, "no merge yet");
 	facts = index_of(500000);
 	facts.memory_budget = 1024 * MB;
 	facts.static_pages = 10000;
-	check_trigger(facts, 65536, "where the small index ends");
-	facts = index_of(1000000);
+	check_trigger(facts, 262144, "where the small index ends");
+	facts = index_of(3000000);
 	facts.memory_budget = 1024 * MB;
-	facts.static_pages = 10000;
-	check_trigger(facts, 100000, "the share of a large index");
-	facts.static_pages = 400;
-	check_trigger(facts, 400 * 8192 / 40, "less, where it is cheap");
-	facts.static_pages = 200;
-	check_trigger(facts, 70000, "but most of the share");
+	facts.static_pages = 30000;
+	check_trigger(facts, 300000, "the share of a large index");
+	facts.static_pages = 900;
+	check_trigger(facts, 900 * 8192 / 30, "less, where it is cheap");
+	facts.static_pages = 700;
+	check_trigger(facts, 210000, "but most of the share");
 	facts.ratio = 5;
-	check_trigger(facts, 140000, "of another ratio");
+	check_trigger(facts, 420000, "of another ratio");
 	facts = index_of(300000);
 	facts.memory_budget = 1024 * MB;
 	facts.static_pages = 250;
-	check_trigger(facts, 250 * 8192 / 40, "a small index");
+	check_trigger(facts, 250 * 8192 / 30, "a small index");
+	facts.static_pages = 150;
+	check_trigger(facts, 50400, "most of two fifths of its share");
 
 	/* entries that are appended one by one, 27 bytes of the log each */
 	facts = index_of(1000000);
@@ -149,15 +151,15 @@ test_triggers(void)
 	facts.buffer_pages = 4 * 602;
 	check_trigger(facts, 54001, "no more than 64 bytes and those of the log");
 	facts.buffer_pages--;
-	check_trigger(facts, 100000, "but not where the index is large");
+	check_trigger(facts, 602 * 8192 / 30, "but not where the index is large");
 	facts.buffer_pages = 16384;
 	facts.static_pages = 400;
-	check_trigger(facts, 50000, "but half of the share");
+	check_trigger(facts, 52428, "but half of what counts of the share");
 	facts = index_of(300000);
 	facts.memory_budget = 1024 * MB;
 	facts.single = true;
 	facts.static_pages = 382;
-	check_trigger(facts, 37201, "by how much longer entries of the log are");
+	check_trigger(facts, 49801, "by how much longer entries of the log are");
 	facts.static_pages = 1000;
 	set_active(&facts, 60000, 300);
 	CHECK(!hyb_policy_need(&facts).freeze, "as many bytes as ever, where they are not");
@@ -331,6 +333,10 @@ test_levels(void)
 	CHECK(hyb_policy_levels(&facts) == 2, "a second level");
 	facts.static_pages = 2000;
 	CHECK(hyb_policy_levels(&facts) == 1, "none for freezes that are cheap");
+	facts.together = true;
+	CHECK(hyb_policy_levels(&facts) == 2, "but during a load");
+	facts.static_pages = 30 * 400000 / 8192;
+	CHECK(hyb_policy_levels(&facts) == 1, "none for merges that are cheap");
 	facts = index_of(10000000);
 	CHECK(levels_at(1, 20) == 1, "one level is enough");
 	CHECK(levels_at(1, 21) == 2, "a second level");
@@ -360,6 +366,28 @@ test_levels(void)
 	CHECK(hyb_policy_levels(&facts) == 1, "a level that stays empty");
 	facts.level_tids = 2500;
 	CHECK(hyb_policy_levels(&facts) == 2, "one that does not");
+
+	/* loads of small entries and large ones, from a floor on */
+	for (uint64_t bytes = 1; bytes <= 10; bytes++)
+		for (uint64_t n = 20000; n < 500000; n += n / 10)
+		{
+			facts = index_of(n);
+			facts.memory_budget = 1024 * MB;
+			facts.static_pages = n * bytes / 8192 + 1;
+			facts.together = true;
+			for (facts.freeze_entries = 1000;; facts.freeze_entries += 100)
+			{
+				set_active(&facts, facts.freeze_entries, 600);
+				if (hyb_policy_need(&facts).freeze)
+					break;
+			}
+			CHECK(hyb_policy_levels(&facts) == 1, "one level at %d entries of %d bytes",
+				  (int) n, (int) bytes);
+		}
+	facts = index_of(10000000);
+	facts.freeze_entries = 10000;
+	facts.nlevels = 2;
+	facts.level_tids = 2500;
 
 	CHECK(!hyb_policy_move(&unit), "no rent");
 	unit.rent = 54.9;
@@ -514,7 +542,7 @@ simulate_load(uint64_t part, uint64_t entry_bytes, double bound)
 	for (int page = 0; page < 20000; page++)
 	{
 		uint64_t	entries = 200 + unit_below(150);
-		uint64_t	trigger = 65536;
+		uint64_t	trigger = 262144;
 		HybMergeNeed need;
 
 		inserted += entries;
