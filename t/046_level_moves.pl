@@ -126,7 +126,7 @@ $node->safe_psql('postgres', 'ALTER INDEX t_k RESET (levels)');
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE d (k int8, g int) WITH (autovacuum_enabled = off);
 INSERT INTO d SELECT hashint8extended(g, 0), 0 FROM generate_series(1, 60000) g;
-CREATE INDEX d_k ON d USING hybrid (k) WITH (merge_ratio = 300);
+CREATE INDEX d_k ON d USING hybrid (k);
 EOF
 foreach my $batch (0 .. 30)
 {

@@ -169,6 +169,12 @@
 #define TWO_LEVELS_LOAD		3
 #define THREE_LEVELS		400
 
+/*
+ * The average of freezes is no less than 1 of EARLY_PART of the last one, if the
+ * index grows from each to the next by what a merge waits for.
+ */
+#define EARLY_PART			3
+
 /* The number of levels changes only beyond this multiple of a bound. */
 #define MORE_LEVELS			1.25
 #define LESS_LEVELS			0.7
@@ -401,8 +407,10 @@ hyb_policy_levels(const HybMergeFacts *facts)
 
 		if (repeated_bytes(facts) <= CHEAP_BYTES * (double) facts->freeze_entries)
 			return 1;
-		q = (double) repeated_of(facts) *
-			(double) cheap_of(facts, share) / (double) share;
+		q = (double) repeated_of(facts);
+		/* far fewer entries are frozen for want of memory */
+		if (facts->freeze_entries >= cheap_of(facts, share) / EARLY_PART)
+			q *= (double) cheap_of(facts, share) / (double) share;
 	}
 	q /= (double) max64(facts->freeze_entries, 1);
 	if (n > 1 && facts->level_tids < facts->freeze_entries / 4)

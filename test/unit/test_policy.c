@@ -384,6 +384,9 @@ test_levels(void)
 			CHECK(hyb_policy_levels(&facts) == 1, "one level at %d entries of %d bytes",
 				  (int) n, (int) bytes);
 		}
+	facts = index_of(100000);
+	facts.freeze_entries = 3000;
+	CHECK(hyb_policy_levels(&facts) == 2, "a small index whose freezes lack memory");
 	facts = index_of(10000000);
 	facts.freeze_entries = 10000;
 	facts.nlevels = 2;
