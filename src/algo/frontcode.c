@@ -98,13 +98,13 @@ length_class(uint32_t v)
 uint32_t
 hyb_front_least(const HybStrings *in, const HybFrontCode *code, uint32_t n)
 {
-	uint32_t	least = 3 + 2 * nrestarts(n) + n + in->len[0];
+	uint32_t	least = 3 + 2 * nrestarts(n) + n;
 
 	if (code->coded)
 		return 0;
 	for (uint32_t i = 1; i < n; i++)
 		least += in->len[i] - in->lcp[i];
-	return least - hyb_front_prefix(in, n);
+	return least;
 }
 
 void

@@ -404,13 +404,14 @@ hyb_policy_levels(const HybMergeFacts *facts)
 	if (n == 1)
 	{
 		uint64_t	share = max64(whole_share(facts), 1);
+		uint64_t	cheap = cheap_of(facts, share);
 
 		if (repeated_bytes(facts) <= CHEAP_BYTES * (double) facts->freeze_entries)
 			return 1;
 		q = (double) repeated_of(facts);
 		/* far fewer entries are frozen for want of memory */
-		if (facts->freeze_entries >= cheap_of(facts, share) / EARLY_PART)
-			q *= (double) cheap_of(facts, share) / (double) share;
+		if (facts->freeze_entries >= cheap / EARLY_PART)
+			q *= (double) cheap / (double) share;
 	}
 	q /= (double) max64(facts->freeze_entries, 1);
 	if (n > 1 && facts->level_tids < facts->freeze_entries / 4)

@@ -367,31 +367,6 @@ test_levels(void)
 	facts.level_tids = 2500;
 	CHECK(hyb_policy_levels(&facts) == 2, "one that does not");
 
-	/* loads of small entries and large ones, from a floor on */
-	for (uint64_t bytes = 1; bytes <= 10; bytes++)
-		for (uint64_t n = 20000; n < 500000; n += n / 10)
-		{
-			facts = index_of(n);
-			facts.memory_budget = 1024 * MB;
-			facts.static_pages = n * bytes / 8192 + 1;
-			facts.together = true;
-			for (facts.freeze_entries = 1000;; facts.freeze_entries += 100)
-			{
-				set_active(&facts, facts.freeze_entries, 600);
-				if (hyb_policy_need(&facts).freeze)
-					break;
-			}
-			CHECK(hyb_policy_levels(&facts) == 1, "one level at %d entries of %d bytes",
-				  (int) n, (int) bytes);
-		}
-	facts = index_of(100000);
-	facts.freeze_entries = 3000;
-	CHECK(hyb_policy_levels(&facts) == 2, "a small index whose freezes lack memory");
-	facts = index_of(10000000);
-	facts.freeze_entries = 10000;
-	facts.nlevels = 2;
-	facts.level_tids = 2500;
-
 	CHECK(!hyb_policy_move(&unit), "no rent");
 	unit.rent = 54.9;
 	CHECK(!hyb_policy_move(&unit), "less rent than it costs");
@@ -436,6 +411,33 @@ test_levels(void)
 	CHECK(!hyb_policy_quiet(&facts), "a file that is short");
 	facts.file_pages = 32;
 	CHECK(hyb_policy_quiet(&facts), "pages of the log count as written");
+}
+
+/* Loads of small entries and large ones; and freezes that come for want of memory. */
+static void
+test_levels_of_small(void)
+{
+	HybMergeFacts facts;
+
+	for (uint64_t bytes = 1; bytes <= 10; bytes++)
+		for (uint64_t n = 20000; n < 500000; n += n / 10)
+		{
+			facts = index_of(n);
+			facts.memory_budget = 1024 * MB;
+			facts.static_pages = n * bytes / 8192 + 1;
+			facts.together = true;
+			for (facts.freeze_entries = 1000;; facts.freeze_entries += 100)
+			{
+				set_active(&facts, facts.freeze_entries, 600);
+				if (hyb_policy_need(&facts).freeze)
+					break;
+			}
+			CHECK(hyb_policy_levels(&facts) == 1, "one level at %d entries of %d bytes",
+				  (int) n, (int) bytes);
+		}
+	facts = index_of(100000);
+	facts.freeze_entries = 3000;
+	CHECK(hyb_policy_levels(&facts) == 2, "a small index whose freezes lack memory");
 }
 
 /* ---- properties ---- */
@@ -585,6 +587,7 @@ main(void)
 	test_overlap();
 	test_memory();
 	test_levels();
+	test_levels_of_small();
 	test_others();
 	test_properties();
 	/* steps that are large and small, beside what they have to do */
