@@ -32,6 +32,9 @@
 /* How often a reader that waits for a tree looks whether it is there. */
 #define HYB_BULK_POLL_US	3000
 
+/* How often a reader waits for others to catch up before it queues to do so. */
+#define HYB_MAX_WAITS	3
+
 /* How often a backend that uses its own trees tries shared memory again. */
 #define HYB_PRIVATE_MS		1000
 
@@ -39,11 +42,17 @@
  * A comparison function that uses the index it serves would wait for its own
  * lock for ever.
  */
-void
-hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode)
+static inline void
+check_not_mine(const HybIndex *ix, HybSharedSlot *shared)
 {
 	if (!ix->desc->all_mem && LWLockHeldByMe(&shared->lock))
 		hyb_used_by_comparison(ix->rel);
+}
+
+void
+hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode)
+{
+	check_not_mine(ix, shared);
 	LWLockAcquire(&shared->lock, mode);
 }
 
@@ -111,6 +120,27 @@ try_lock_shared_stage(HybStageAccess *access)
 	return !LWLockHeldByMe(&shared->lock) &&
 		LWLockConditionalAcquire(&shared->lock, LW_EXCLUSIVE) &&
 		reach_shared_stage(access);
+}
+
+/*
+ * Lock the stage to read it, or exclusively to catch up.  A process that has it
+ * locked is most likely catching up itself.  So the first times this waits for
+ * that, fails, and has the stage looked at again.  Readers that queue would each
+ * have it for themselves, to find nothing to do.
+ */
+static bool
+lock_or_wait(HybIndex *ix, HybStageAccess *access, LWLockMode *mode, int *waits)
+{
+	HybSharedSlot *shared = access->cache->shared;
+
+	if (*mode == LW_SHARED || *waits == HYB_MAX_WAITS)
+		return lock_shared_stage(ix, access, *mode);
+	(*waits)++;
+	check_not_mine(ix, shared);
+	if (LWLockAcquireOrWait(&shared->lock, LW_EXCLUSIVE))
+		return reach_shared_stage(access);
+	*mode = LW_SHARED;
+	return false;
 }
 
 static void
@@ -217,6 +247,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 	HybCache   *cache = access->cache;
 	LWLockMode	mode = LW_SHARED;
 	uint32		wanted = HYB_RESERVE_MIN;
+	int			waits = 0;
 	bool		again = false;
 	bool		made;
 
@@ -243,7 +274,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			}
 			mode = LW_EXCLUSIVE;
 		}
-		else if (!lock_shared_stage(ix, access, mode))
+		else if (!lock_or_wait(ix, access, &mode, &waits))
 			continue;
 		if (access->stage->nofit_generation == version->active.number &&
 			mode == LW_EXCLUSIVE && !again && !(again = claim_retry(access->stage)))
