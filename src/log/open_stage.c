@@ -32,7 +32,10 @@
 /* How often a reader that waits for a tree looks whether it is there. */
 #define HYB_BULK_POLL_US	3000
 
-/* How often a reader waits for others to catch up before it queues to do so. */
+/*
+ * How often a reader waits for others to catch up before it queues to do so: they
+ * may have had the stage for something else.
+ */
 #define HYB_MAX_WAITS	3
 
 /* How often a backend that uses its own trees tries shared memory again. */
@@ -123,24 +126,23 @@ try_lock_shared_stage(HybStageAccess *access)
 }
 
 /*
- * Lock the stage to read it, or exclusively to catch up.  A process that has it
- * locked is most likely catching up itself.  So the first times this waits for
- * that, fails, and has the stage looked at again.  Readers that queue would each
- * have it for themselves, to find nothing to do.
+ * Lock it to read, or exclusively to catch up.  The first times that another process
+ * has it then, this waits for that one and fails, to have the stage looked at again:
+ * as a rule that one has caught up.  Readers that queue would each have the stage for
+ * themselves, to find nothing to do.
  */
 static bool
-lock_or_wait(HybIndex *ix, HybStageAccess *access, LWLockMode *mode, int *waits)
+lock_or_wait(HybIndex *ix, HybStageAccess *access, LWLockMode mode, int *waits)
 {
 	HybSharedSlot *shared = access->cache->shared;
 
-	if (*mode == LW_SHARED || *waits == HYB_MAX_WAITS)
-		return lock_shared_stage(ix, access, *mode);
+	if (mode == LW_SHARED || *waits == HYB_MAX_WAITS)
+		return lock_shared_stage(ix, access, mode);
 	(*waits)++;
+	CHECK_FOR_INTERRUPTS();
 	check_not_mine(ix, shared);
-	if (LWLockAcquireOrWait(&shared->lock, LW_EXCLUSIVE))
-		return reach_shared_stage(access);
-	*mode = LW_SHARED;
-	return false;
+	return LWLockAcquireOrWait(&shared->lock, LW_EXCLUSIVE) &&
+		reach_shared_stage(access);
 }
 
 static void
@@ -196,6 +198,24 @@ may_leave_unfinished(const HybStageAccess *access, const HybStage *stage, int wa
 {
 	return access->brief &&
 		!stage->synced[(want & HYB_FETCH_ACTIVE) != 0 ? HYB_ACTIVE : HYB_FROZEN];
+}
+
+/* The stage is locked to read.  If it is not caught up this unlocks it. */
+static bool
+is_ready(HybIndex *ix, HybStageAccess *access, const HybVersion *version, int want)
+{
+	if (!hyb_stage_is_caught_up(ix, access, version, want))
+	{
+		LWLockRelease(&access->shared->lock);
+		return false;
+	}
+
+	/*
+	 * another process may have caught up what this one has reserved memory
+	 * for
+	 */
+	hyb_arena_trim(access->arena);
+	return true;
 }
 
 /*
@@ -274,8 +294,11 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			}
 			mode = LW_EXCLUSIVE;
 		}
-		else if (!lock_or_wait(ix, access, &mode, &waits))
+		else if (!lock_or_wait(ix, access, mode, &waits))
+		{
+			mode = LW_SHARED;
 			continue;
+		}
 		if (access->stage->nofit_generation == version->active.number &&
 			mode == LW_EXCLUSIVE && !again && !(again = claim_retry(access->stage)))
 		{
@@ -284,9 +307,9 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		}
 		if (mode == LW_SHARED)
 		{
-			if (hyb_stage_is_caught_up(ix, access, version, want))
+			if (is_ready(ix, access, version, want))
 				return HYB_STAGE_READY;
-			LWLockRelease(&access->shared->lock);
+			HYB_POINT("catch-up");
 			mode = LW_EXCLUSIVE;
 			continue;
 		}

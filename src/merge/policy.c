@@ -170,8 +170,8 @@
 #define THREE_LEVELS		400
 
 /*
- * The average of freezes is no less than 1 of EARLY_PART of the last one, if the
- * index grows from each to the next by what a merge waits for.
+ * An index may grow from each freeze to the next by what a merge waits for.  Then the
+ * average of freezes is as a rule no less than 1 of EARLY_PART of the next one.
  */
 #define EARLY_PART			3
 
