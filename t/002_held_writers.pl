@@ -19,7 +19,7 @@ hybridindex.merge_step_pages = 1
 wal_consistency_checking = 'generic'
 restart_after_crash = on
 EOF
-if ($node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0')
+if (!has_points($node))
 {
 	$node->stop;
 	plan skip_all => 'this server has no injection points';

@@ -187,7 +187,7 @@ EOF
 cmp_ok($merged, '>', 50, "indexes that lost their trees again and again were merged ($merged)");
 
 # ---- a slot that is lost while its first reader asks whether to merge ----
-if ($node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0')
+if (has_points($node))
 {
 	$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 64kB');
 	$node->restart;

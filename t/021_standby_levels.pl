@@ -180,7 +180,7 @@ foreach my $mode ('fast', 'immediate')
 
 several_levels('t_p', 500);
 my $session;
-if ($primary->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'"))
+if (has_points($primary))
 {
 	$primary->safe_psql('postgres', 'CREATE EXTENSION injection_points; ALTER SYSTEM SET hybridindex.merge_step_pages = 4; SELECT pg_reload_conf()');
 

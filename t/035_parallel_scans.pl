@@ -109,7 +109,7 @@ $standby->stop;
 SKIP:
 {
 	skip 'this server has no injection points', 10
-	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	  if !has_points($node);
 
 	# The only worker has claimed a small first batch, without a leaf: a leaf's pin
 	# would hold entries of the log as well.  When the log has been merged it loads

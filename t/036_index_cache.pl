@@ -158,7 +158,7 @@ $node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_hashjoin = of
 cmp_ok(tree_memory('o_k'), '>', 0, 'a log that is read often gets a tree');
 
 # a merge of a short log, held after its first step
-if ($node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0')
+if (has_points($node))
 {
 	$node->safe_psql('postgres', <<EOF);
 CREATE EXTENSION injection_points;

@@ -71,7 +71,7 @@ foreach my $setting ('maintenance_work_mem = 1024', 'hybridindex.dynamic_memory 
 
 # ---- meanwhile ----
 
-my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") > 0
+my $points = has_points($node)
   && $node->psql('postgres', 'CREATE EXTENSION injection_points') == 0;
 my %meanwhile = (
 	'insertions' => ["INSERT INTO b SELECT hashint8extended(g, 4), 'new', g FROM generate_series(1, 5000) g"],

@@ -109,7 +109,7 @@ same_answers($node, 'the same answers', \%queries);
 
 # ---- meanwhile ----
 
-my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") > 0
+my $points = has_points($node)
   && $node->psql('postgres', 'CREATE EXTENSION injection_points') == 0;
 my %meanwhile = (
 	'insertions' => ["INSERT INTO b SELECT g, hashint8extended(g, 4), 'new', g FROM generate_series(30001, 31000) g"],

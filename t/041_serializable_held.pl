@@ -21,7 +21,7 @@ max_worker_processes = 4
 max_pred_locks_per_transaction = 10
 max_pred_locks_per_relation = 60
 EOF
-my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
+my $points = has_points($node);
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $pauses = 0;
 

@@ -186,7 +186,7 @@ same_answers($node, 'after crashes', \%queries, ['t']);
 SKIP:
 {
 	skip 'this server has no injection points', 1
-	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	  if !has_points($node);
 	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points; ALTER SYSTEM SET hybridindex.merge_step_pages = 4; SELECT pg_reload_conf()');
 
 	# VACUUM finds entries dead that a step has fetched, and treats them where

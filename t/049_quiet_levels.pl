@@ -103,7 +103,7 @@ cmp_ok(stats('written_bytes') - $written, '<', stats('static_bytes / 2'), 'too l
 SKIP:
 {
 	skip 'this server has no injection points', 1
-	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	  if !has_points($node);
 	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
 
 	# insertions come while a quiet index's entries are moved

@@ -15,7 +15,7 @@ my $node = new_node('quiet_files', <<CONF, allows_streaming => 1);
 hybridindex.quiet_time = 300
 restart_after_crash = on
 CONF
-my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
+my $points = has_points($node);
 
 $node->safe_psql('postgres', <<SQL);
 CREATE FUNCTION make(name text) RETURNS void LANGUAGE plpgsql AS \$\$

@@ -16,7 +16,7 @@ my $node = new_node('horizon', <<CONF);
 hybridindex.merge_floor = 1000
 hybridindex.max_merge_workers = 1
 CONF
-my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
+my $points = has_points($node);
 my $icu = has_icu($node);
 note 'NOT TESTED: text ordered by ICU, since this server has none' if !$icu;
 

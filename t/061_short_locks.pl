@@ -18,7 +18,7 @@ hybridindex.merge_floor = 1000000
 hybridindex.merge_step_pages = 4
 hybridindex.dynamic_memory = 256MB
 EOF
-my $held = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
+my $held = has_points($node);
 my %queries = (
 	'SELECT k FROM t WHERE k BETWEEN 1000 AND 90000' => 'index bitmap',
 	'SELECT k FROM t ORDER BY k' => 'order_only');

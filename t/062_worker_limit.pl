@@ -104,7 +104,7 @@ finish_psql($locker);
 SKIP:
 {
 	skip 'NOT TESTED: turns, since this server has no injection points', 6
-	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	  if !has_points($node);
 	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
 	$node->safe_psql('postgres', <<EOF);
 SET hybridindex.background_merge = off;
@@ -184,7 +184,7 @@ EOF
 SKIP:
 {
 	skip 'NOT TESTED: fewer workers while they work, since this server has no injection points', 6
-	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	  if !has_points($node);
 	$node->append_conf('postgresql.conf', 'hybridindex.max_merge_workers = 2');
 	$node->reload;
 	$node->safe_psql('postgres', join('', map { <<EOF } 51, 52));
@@ -257,7 +257,7 @@ EOF
 SKIP:
 {
 	skip 'NOT TESTED: a worker that is terminated while indexes wait, since this server has no injection points', 3
-	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	  if !has_points($node);
 	make_indexes('postgres', 56, 57, 10);
 	make_indexes('other', 56, 57, 10);
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");

@@ -19,7 +19,7 @@ hybridindex.max_merge_workers = 1
 max_logical_replication_workers = 0
 log_statement = none
 CONF
-my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
+my $points = has_points($node);
 my $workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'";
 
 # An index with a log that is to be merged.

@@ -18,7 +18,7 @@ restart_after_crash = on
 wal_consistency_checking = 'generic'
 max_connections = 40
 EOF
-if ($node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0')
+if (!has_points($node))
 {
 	$node->stop;
 	plan skip_all => 'this server has no injection points';

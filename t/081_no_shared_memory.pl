@@ -52,7 +52,7 @@ my %queries = (
 	'SELECT k, id FROM t WHERE k BETWEEN 0 AND 1000000000' => 'index only bitmap',
 	'SELECT id FROM t WHERE s >= \'a\' AND s < \'b\'' => 'index bitmap',
 	'SELECT id FROM t ORDER BY id DESC' => 'order order_only');
-my $points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'");
+my $points = has_points($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION injection_points') if $points;
 
 sub exhaust

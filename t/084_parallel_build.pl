@@ -129,7 +129,7 @@ EOF
 SKIP:
 {
 	skip 'no injection points', 2
-	  if $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0';
+	  if !has_points($node);
 	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-build-range', 'wait')");
 	my $session = start_psql($node, "$leader; SET client_min_messages = debug1; CREATE INDEX i ON t USING hybrid (slow(k));");

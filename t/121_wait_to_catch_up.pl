@@ -18,7 +18,7 @@ hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 CONF
 
-if ($node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") eq '0')
+if (!has_points($node))
 {
 	$node->stop;
 	plan skip_all => 'this server has no injection points';

@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(is_32_bit has_icu new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql no_crash run_regress test_root $waits_for_pin);
+our @EXPORT = qw(is_32_bit has_icu has_points new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql no_crash run_regress test_root $waits_for_pin);
 
 # Of pg_stat_activity: VACUUM waits for another's pin on a page.  19 has another name.
 our $waits_for_pin = "wait_event IN ('BufferPin', 'BufferCleanup')";
@@ -34,6 +34,9 @@ sub test_root { return $root; }
 sub is_32_bit { return $_[0]->safe_psql('postgres', "SELECT NOT typbyval FROM pg_type WHERE typname = 'int8'") eq 't'; }
 
 sub has_icu { return $_[0]->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_collation WHERE collname = 'en-x-icu'") eq 't'; }
+
+# Can sessions be held at points (HYB_POINT)?
+sub has_points { return $_[0]->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'injection_points'") eq 't'; }
 
 # A started node; extra lines for postgresql.conf.  WAL is kept for standbys
 # that are away while a primary that crashed starts again.

@@ -34,7 +34,7 @@ restart_after_crash = on
 EOF
 	$standby = new_standby($node, 'shrink_standby', 'max_standby_streaming_delay = -1');
 
-	$points = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'injection_points'") ne '0';
+	$points = has_points($node);
 	$node->safe_psql('postgres', <<EOF);
 CREATE TABLE t (id int, s text COLLATE "C", n numeric);
 CREATE UNIQUE INDEX t_id ON t USING hybrid (id) INCLUDE (s);
