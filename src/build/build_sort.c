@@ -27,6 +27,12 @@
 #define FEW_ITEMS		256
 
 /*
+ * Entries that follow each other lie far apart in memory.  The processor is told of
+ * one when this number of items comes before it, or it would wait for each.
+ */
+#define ITEMS_AHEAD		8
+
+/*
  * `place` is the address of the entry's length word, which its bytes follow: an
  * even number.  If the head holds the whole entry, it is an odd number: twice the
  * length plus one.
@@ -249,11 +255,15 @@ hyb_sort_create(int kilobytes, SharedFileSet *shared, int participant)
 	return sort;
 }
 
-/* The bytes of an item; they hold until the next call. */
+/* The bytes of an item; they hold until the next call.  For items in their order. */
 static inline void
-item_bytes(HybSort *sort, const SortItem *item, const uint8 **bytes,
-		   uint32 *len)
+item_bytes(HybSort *sort, uint64 i, const uint8 **bytes, uint32 *len)
 {
+	const SortItem *item = &sort->items[i];
+
+	Assert(i < sort->nitems);
+	if (i + ITEMS_AHEAD < sort->nitems && (item[ITEMS_AHEAD].place & 1) == 0)
+		__builtin_prefetch((const void *) item[ITEMS_AHEAD].place);
 	*len = entry_len(item);
 	if (item->place & 1)
 	{
@@ -339,7 +349,7 @@ write_sorted_file(HybSort *sort)
 		const uint8 *bytes;
 		uint32		len;
 
-		item_bytes(sort, &sort->items[i], &bytes, &len);
+		item_bytes(sort, i, &bytes, &len);
 		add_to_file(sort, bytes, len);
 	}
 	end_sorted_file(sort);
@@ -513,7 +523,7 @@ hyb_sort_get(HybSort *sort, const uint8 **bytes, uint32 *len)
 	/* entries differ, since each has its TID */
 	Assert(sort->next == 0 ||
 		   compare_sort_items(&sort->items[sort->next - 1], &sort->items[sort->next]) < 0);
-	item_bytes(sort, &sort->items[sort->next++], bytes, len);
+	item_bytes(sort, sort->next++, bytes, len);
 	return true;
 }
 
