@@ -109,7 +109,7 @@ class Arm:
 
 
 def set_memory(server, size):
-    server.psql("LOAD 'hybridindex'; ALTER SYSTEM SET hybridindex.dynamic_memory = '%dkB'" % (size // 1024))
+    server.configure(**{"hybridindex.dynamic_memory": "%dkB" % (size // 1024)})
     server.psql("SELECT pg_reload_conf()")
     time.sleep(1.5)
 
@@ -163,7 +163,7 @@ def main():
     args = parser.parse_args()
     server = Server()
     server.psql("CREATE EXTENSION IF NOT EXISTS hybridindex")
-    server.psql("LOAD 'hybridindex'; ALTER SYSTEM SET hybridindex.merge_floor = 1000000000")
+    server.configure(**{"hybridindex.merge_floor": 1000000000})
     print("| key | tree | entries/MB | compact | grow | insert | present | absent | ranges | ms: median, p99.9, max | shrink |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- |")
     try:
@@ -178,7 +178,7 @@ def main():
                         "%.2f" % r["compact"] if "compact" in r else "", " | ".join(ratios), ", ".join(r["latency"]),
                         ", ".join(r["shrink"]) + " (%.2f left)" % r["left"] if "shrink" in r else ""), flush=True)
     finally:
-        server.psql("LOAD 'hybridindex'; ALTER SYSTEM RESET hybridindex.dynamic_memory; ALTER SYSTEM RESET hybridindex.merge_floor;")
+        server.configure(**{"hybridindex.dynamic_memory": None, "hybridindex.merge_floor": None})
         server.psql("SELECT pg_reload_conf()")
     server.psql("DROP SCHEMA %s CASCADE" % SCHEMA)
 

@@ -388,8 +388,7 @@ def main():
     if options.gate and server.value("SHOW debug_assertions") == "on":
         raise BenchError("--gate needs a server without assertions, which would count")
     server.psql("CREATE EXTENSION hybridindex")
-    for name, value in SETTINGS.items():
-        server.psql("ALTER SYSTEM SET %s = '%s'" % (name, value))
+    server.configure(**SETTINGS)
     server.psql("SELECT pg_reload_conf()")
     if any(s.table == "email" for s in wanted):
         Run(server, methods, None, None).load_samples()

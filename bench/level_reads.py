@@ -160,7 +160,7 @@ def main():
     server = Server(options.restart_command)
     variants = options.variants.split(",")
     server.psql("CREATE EXTENSION IF NOT EXISTS hybridindex")
-    server.psql("ALTER SYSTEM SET hybridindex.dynamic_memory = '%s'" % options.memory)
+    server.configure(**{"hybridindex.dynamic_memory": options.memory})
     server.psql("SELECT pg_reload_conf()")
     for ratio in (float(r) for r in options.ratios.split(",")):
         rows = int(ratio * megabytes(options.memory) * 2 ** 20 / ENTRY)
@@ -178,7 +178,7 @@ def main():
         if options.restart_command:
             cold(server, variants, rows, options)
     server.psql("DROP SCHEMA %s CASCADE" % SCHEMA)
-    server.psql("ALTER SYSTEM RESET hybridindex.dynamic_memory")
+    server.configure(**{"hybridindex.dynamic_memory": None})
 
 
 if __name__ == "__main__":

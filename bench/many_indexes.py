@@ -220,9 +220,8 @@ def main():
     parser.add_argument("--restart-command", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
     server = Server(options.restart_command)
-    server.psql("ALTER SYSTEM SET max_locks_per_transaction = 512")
-    server.psql("ALTER SYSTEM SET autovacuum = off")
-    server.restart(shared_buffers="2GB", shared_preload_libraries="hybridindex")
+    server.restart(max_locks_per_transaction=512, autovacuum="off", shared_buffers="2GB",
+                   shared_preload_libraries="hybridindex")
     many = Many(server, options.tables, options.grow)
     many.create()
     for line in many.sizes():

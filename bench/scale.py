@@ -108,7 +108,7 @@ def main():
     kind, expression, entry = KEYS[options.keys]
 
     psql("CREATE EXTENSION IF NOT EXISTS hybridindex; CREATE EXTENSION IF NOT EXISTS pg_walinspect;"
-         "ALTER SYSTEM SET hybridindex.dynamic_memory = '%s'; SELECT pg_reload_conf()" % options.memory)
+         "LOAD 'hybridindex'; ALTER SYSTEM SET hybridindex.dynamic_memory = '%s'; SELECT pg_reload_conf()" % options.memory)
     print("ratio  rows_M levels upper%  fill | bytes of WAL an insertion: hybrid (model)   btree  ratio  file | "
           "pages written per 1000, moved/merged, entries a merge, entries a leaf", flush=True)
     for ratio in (float(r) for r in options.ratios.split(",")):

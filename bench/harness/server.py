@@ -95,11 +95,16 @@ class Server:
         metrics.update(percentiles(latencies))
         return metrics, timeline
 
-    def restart(self, **settings):
-        """Restarts our own cluster with settings (None: back to the default)."""
+    def configure(self, **settings):
+        """Sets in postgresql.auto.conf (None: back to the default).  Before 17 a session
+        knows the library's settings only when it has loaded that."""
         for name, value in settings.items():
-            self.psql("ALTER SYSTEM %s" % (
+            self.psql("LOAD 'hybridindex'; ALTER SYSTEM %s" % (
                 "RESET %s" % name if value is None else "SET %s = '%s'" % (name, value)))
+
+    def restart(self, **settings):
+        """Restarts our own cluster with settings, as above."""
+        self.configure(**settings)
         subprocess.run(shlex.split(self.restart_command), check=True, cwd="/",
                        stdout=subprocess.DEVNULL)
         self.postmaster = self.find_postmaster()
