@@ -47,6 +47,13 @@
 
 #define HYB_ALWAYS_INLINE static inline __attribute__((always_inline))
 
+/*
+ * Has the processor fetch the cache line of an address.  gcc takes a function that does
+ * nothing else for one without effect, and drops its calls: it has to be
+ * HYB_ALWAYS_INLINE.
+ */
+#define HYB_PREFETCH(address)	__builtin_prefetch(address)
+
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define HYB_LE64(x) __builtin_bswap64(x)
 #define HYB_BE64(x) (x)

@@ -157,8 +157,8 @@ fst_open_sparse(const HybFst *f, uint32_t pos, uint32_t k,
 		return false;
 
 	/* needed next, and near enough to where the node will turn out to begin */
-	__builtin_prefetch(f->labels + pos + k);
-	__builtin_prefetch(&f->blocks[pos / HYB_FST_BLOCK]);
+	HYB_PREFETCH(f->labels + pos + k);
+	HYB_PREFETCH(&f->blocks[pos / HYB_FST_BLOCK]);
 	v = fst_word(f, w, 1) & (~UINT64_C(0) << (pos & 63));
 	c = hyb_popcount64(v);
 	while (k >= c)

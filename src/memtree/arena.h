@@ -118,12 +118,6 @@ hyb_arena_is_scarce(const HybArena *arena)
 	return arena->scarce(arena);
 }
 
-#if defined(__GNUC__)
-#define hyb_prefetch(addr) __builtin_prefetch(addr)
-#else
-#define hyb_prefetch(addr) ((void) 0)
-#endif
-
 /* A chunk from the pocket, which must not be empty; header initialised. */
 extern uint32 hyb_arena_take(HybArena *arena, uint32 kind);
 

@@ -585,13 +585,13 @@ iter_beyond(const HybTreeIter *iter, int i)
 }
 
 /* Have an entry to come fetched into the cache. */
-static inline void
+HYB_ALWAYS_INLINE void
 prefetch_entry(const HybTreeIter *iter, int i)
 {
 	const HybTreeLeaf *leaf = iter->leaf;
 
 	if (i >= 0 && i < leaf->count && !hyb_tree_leaf_in_log(leaf, i))
-		hyb_prefetch(hyb_tree_entry_at(iter->use.arena, hyb_tree_leaf_copy(leaf, i)));
+		HYB_PREFETCH(hyb_tree_entry_at(iter->use.arena, hyb_tree_leaf_copy(leaf, i)));
 }
 
 /* Are all entries of the iterator's leaf passed over? */
@@ -624,7 +624,7 @@ iter_next_leaf(HybTreeIter *iter)
 		const char *leaf = (const char *) hyb_tree_leaf_at(iter->use.arena, ref);
 
 		for (Size at = 0; at < sizeof(HybPlainLeaf); at += PG_CACHE_LINE_SIZE / 2)
-			hyb_prefetch(leaf + at);
+			HYB_PREFETCH(leaf + at);
 	}
 	iter_enter_leaf(iter);
 }

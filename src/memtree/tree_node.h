@@ -24,6 +24,7 @@
 #ifndef HYB_TREE_NODE_H
 #define HYB_TREE_NODE_H
 
+#include "algo/bits.h"
 #include "memtree/memtree.h"
 
 #define HYB_NODE_SIZE		512
@@ -213,11 +214,11 @@ HYB_FIRST_HEAD(hyb_first_short_head, uint16)
  * Have the heads of an inner node or a plain leaf fetched into the cache, all
  * lines at once: what hyb_first_head reads next depends on what it has read.
  */
-static inline void
+HYB_ALWAYS_INLINE void
 hyb_tree_prefetch_heads(const void *heads)
 {
 	for (int at = 0; at < HYB_LEAF_FANOUT * sizeof(uint64); at += 64)
-		hyb_prefetch((const char *) heads + at);
+		HYB_PREFETCH((const char *) heads + at);
 }
 
 /* The part of a head that a compact leaf keeps. */
