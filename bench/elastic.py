@@ -110,7 +110,6 @@ class Arm:
 
 def set_memory(server, size):
     server.configure(**{"hybridindex.dynamic_memory": "%dkB" % (size // 1024)})
-    server.psql("SELECT pg_reload_conf()")
     time.sleep(1.5)
 
 
@@ -179,7 +178,6 @@ def main():
                         ", ".join(r["shrink"]) + " (%.2f left)" % r["left"] if "shrink" in r else ""), flush=True)
     finally:
         server.configure(**{"hybridindex.dynamic_memory": None, "hybridindex.merge_floor": None})
-        server.psql("SELECT pg_reload_conf()")
     server.psql("DROP SCHEMA %s CASCADE" % SCHEMA)
 
 

@@ -389,7 +389,6 @@ def main():
         raise BenchError("--gate needs a server without assertions, which would count")
     server.psql("CREATE EXTENSION hybridindex")
     server.configure(**SETTINGS)
-    server.psql("SELECT pg_reload_conf()")
     if any(s.table == "email" for s in wanted):
         Run(server, methods, None, None).load_samples()
     for method in methods:

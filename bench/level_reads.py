@@ -161,7 +161,6 @@ def main():
     variants = options.variants.split(",")
     server.psql("CREATE EXTENSION IF NOT EXISTS hybridindex")
     server.configure(**{"hybridindex.dynamic_memory": options.memory})
-    server.psql("SELECT pg_reload_conf()")
     for ratio in (float(r) for r in options.ratios.split(",")):
         rows = int(ratio * megabytes(options.memory) * 2 ** 20 / ENTRY)
         load(server, variants, rows, int(rows * options.warm))

@@ -95,16 +95,21 @@ class Server:
         metrics.update(percentiles(latencies))
         return metrics, timeline
 
-    def configure(self, **settings):
-        """Sets in postgresql.auto.conf (None: back to the default).  Before 17 a session
-        knows the library's settings only when it has loaded that."""
+    def alter_system(self, settings):
+        """Writes settings to postgresql.auto.conf (None: back to the default).  Before 17
+        a session knows those of the library only when it has loaded the library."""
         for name, value in settings.items():
             self.psql("LOAD 'hybridindex'; ALTER SYSTEM %s" % (
                 "RESET %s" % name if value is None else "SET %s = '%s'" % (name, value)))
 
+    def configure(self, **settings):
+        """Changes settings (None: back to the default) that need no restart."""
+        self.alter_system(settings)
+        self.psql("SELECT pg_reload_conf()")
+
     def restart(self, **settings):
-        """Restarts our own cluster with settings, as above."""
-        self.configure(**settings)
+        """Restarts our own cluster with settings (None: back to the default)."""
+        self.alter_system(settings)
         subprocess.run(shlex.split(self.restart_command), check=True, cwd="/",
                        stdout=subprocess.DEVNULL)
         self.postmaster = self.find_postmaster()
