@@ -226,6 +226,7 @@ add_part(HybConversion *conversion, Relation index)
 
 	Assert(CheckRelationLockedByMe(index, ShareUpdateExclusiveLock, true));
 	part->table = index->rd_index->indrelid;
+	part->owner = index->rd_rel->relowner;
 	part->index = RelationGetRelid(index);
 	part->stored = index->rd_rel->relkind == RELKIND_INDEX;
 	conversion->unique |= index->rd_index->indisunique;
@@ -503,7 +504,7 @@ create_twin(const HybConversion *conversion, HybConvertPart *part, uint16 flags)
 
 	if (conversion->layout != NULL)
 		options = hyb_layout_set(options, conversion->layout);
-	hyb_become_owner(&caller, table->rd_rel->relowner);
+	hyb_become_owner(&caller, part->owner);
 	part->twin = hyb_twin_create(table, part->index, conversion->access_method,
 								 name, flags, options);
 	hyb_become_caller(&caller);
@@ -623,7 +624,7 @@ build_twin(const HybConvertPart *part)
 	HybCaller	caller;
 
 	Assert(CheckRelationLockedByMe(table, ShareRowExclusiveLock, true));
-	hyb_become_owner(&caller, table->rd_rel->relowner);
+	hyb_become_owner(&caller, part->owner);
 	HYB_INDEX_BUILD(table, twin, BuildIndexInfo(twin), as_reindex);
 	hyb_become_caller(&caller);
 	index_close(twin, NoLock);

@@ -14,6 +14,7 @@
 typedef struct HybConvertPart
 {
 	Oid			table;
+	Oid			owner;			/* of the table: builds run as this role */
 	Oid			index;			/* that is replaced */
 	Oid			twin;			/* or InvalidOid, until it is created */
 	bool		stored;			/* not a partitioned index */

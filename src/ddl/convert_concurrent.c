@@ -112,11 +112,15 @@ wait_for_lockers(const HybConversion *conversion, int phase, LOCKMODE lockmode)
 static void
 build_twin_concurrently(const HybConversion *conversion, const HybConvertPart *part)
 {
+	HybCaller	caller;
+
 	if (part->safe)
 		announce_safe();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	hyb_conversion_progress(conversion, part, PROGRESS_CREATEIDX_PHASE_BUILD);
+	hyb_become_owner(&caller, part->owner);
 	index_concurrently_build(part->table, part->twin);
+	hyb_become_caller(&caller);
 	PopActiveSnapshot();
 }
 
@@ -130,6 +134,7 @@ validate(const HybConversion *conversion, const HybConvertPart *part)
 {
 	Snapshot	snapshot;
 	TransactionId limit;
+	HybCaller	caller;
 
 	if (part->safe)
 		announce_safe();
@@ -137,7 +142,9 @@ validate(const HybConversion *conversion, const HybConvertPart *part)
 	PushActiveSnapshot(snapshot);
 	hyb_conversion_progress(conversion, part,
 							PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
+	hyb_become_owner(&caller, part->owner);
 	validate_index(part->table, part->twin, snapshot);
+	hyb_become_caller(&caller);
 	limit = snapshot->xmin;
 	PopActiveSnapshot();
 	UnregisterSnapshot(snapshot);
