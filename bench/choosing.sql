@@ -53,7 +53,6 @@ CALL try('paths, en', $q$SELECT path FROM k ORDER BY uuid$q$, $q$(path COLLATE "
 CALL try('paths, en', $q$SELECT path FROM k ORDER BY uuid$q$, $q$(path COLLATE "en-x-icu")$q$, 'hybrid');
 CALL try('time series', $q$SELECT sensor, at FROM k$q$, $q$(sensor, at)$q$, 'btree');
 CALL try('time series', $q$SELECT sensor, at FROM k$q$, $q$(sensor, at)$q$, 'hybrid');
-CALL try('time series', $q$SELECT sensor, at FROM k$q$, $q$(sensor, at)$q$, 'hybrid', 'WITH (filter = grafite)');
 CALL try('time series', $q$SELECT sensor, at FROM k$q$, $q$(sensor, at)$q$, 'hybrid', 'WITH (filter = surf)');
 CALL try('time only', $q$SELECT at FROM k$q$, $q$(at)$q$, 'btree');
 CALL try('time only', $q$SELECT at FROM k$q$, $q$(at)$q$, 'hybrid');

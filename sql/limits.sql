@@ -128,7 +128,7 @@ BEGIN
 	RETURN e;
 END $$;
 SELECT option, least, li_rebuilt(option, least - 1) AS below, li_rebuilt(option, least) AS at_least, most, li_rebuilt(option, most) AS at_most, li_rebuilt(option, most + 1) AS above
-FROM (VALUES ('merge_ratio', 1, 1000::bigint), ('levels', 1, 3), ('filter_suffix_bits', 0, 32), ('filter_range', 1, 2147483647)) v (option, least, most);
+FROM (VALUES ('merge_ratio', 1, 1000::bigint), ('levels', 1, 3), ('filter_suffix_bits', 0, 32)) v (option, least, most);
 DROP TABLE li;
 DROP FUNCTION li_bytes, li_insert, li_edge, li_same, li_work, li_rebuilt;
 

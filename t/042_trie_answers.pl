@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my %other = map { $_ => 1 }
-  qw(trie trie_text advise arrays check_heap ddl_options fill grafite killed layout like merge order_scan parallel planner points queue row_compare skip_scan surf);
+  qw(trie trie_text advise arrays check_heap ddl_options fill filter_bounds killed layout like merge order_scan parallel planner points queue row_compare skip_scan surf);
 my @regress = grep { !$other{$_} } map { m{([^/]+)\.sql$} ? $1 : () } sort glob(test_root() . '/sql/*.sql');
 
 my $node = new_node('trie', <<EOF);

@@ -22,7 +22,7 @@ my %index = (
 	fm_few => { keys => ['few'], desc => 1 },
 	fm_wide => { keys => ['id'], include => [ 'wide', 'few' ] },
 	fm_t => { keys => [ 't', 'id' ], filter => 3 },
-	fm_u => { keys => ['u'], filter => 4 },
+	fm_u => { keys => ['u'], filter => 1 },
 	fm_numbers => { keys => ['u'], filter => 3, layout => 2 },
 	fm_strings => { keys => [ 't', 'id' ], filter => 3, layout => 3 });
 my $files = join(',', map { "'$_'" } sort keys %index);
@@ -44,7 +44,7 @@ CREATE INDEX fm_id ON fm USING hybrid (id) INCLUDE (j, w, same) WITH (filter = s
 CREATE INDEX fm_few ON fm USING hybrid (few DESC);
 CREATE INDEX fm_wide ON fm USING hybrid (id) INCLUDE (wide, few);
 CREATE INDEX fm_t ON fm USING hybrid (t, id) WITH (filter = points);
-CREATE INDEX fm_u ON fm USING hybrid (u) WITH (filter = grafite);
+CREATE INDEX fm_u ON fm USING hybrid (u) WITH (filter = surf);
 CREATE INDEX fm_numbers ON fm USING hybrid (u) WITH (filter = points, layout = trie);
 CREATE INDEX fm_strings ON fm USING hybrid (t, id) WITH (filter = points, layout = trie);
 CREATE INDEX fm_hope ON fm USING hybrid (t text_hope_ops (scheme = 'double-char'));

@@ -314,7 +314,6 @@ warn_without_filter(const HybIndex *ix)
 	HybFilterKind kind = hyb_filter_option(ix->rel);
 	const HybKeyDesc *desc = ix->desc;
 	const char *detail;
-	const char *hint = NULL;
 	int			column = 0;
 
 	if (ReindexIsProcessingIndex(RelationGetRelid(ix->rel)))
@@ -335,20 +334,13 @@ warn_without_filter(const HybIndex *ix)
 		column++;
 	if (!hyb_filter_has_ranges(kind))
 		detail = "Equal keys may differ in their bytes.";
-	else if (column < desc->nkeys)
+	else
 		detail = psprintf("Keys of column \"%s\" are not ordered by their bytes.",
 						  NameStr(TupleDescAttr(desc->tupdesc, column)->attname));
-	else
-	{
-		detail = psprintf("Values of the last key column, \"%s\", have no fixed length.",
-						  NameStr(TupleDescAttr(desc->tupdesc, desc->nkeys - 1)->attname));
-		hint = "Filters of kind \"surf\" take all of the key.";
-	}
 	ereport(NOTICE,
 			(errmsg("storage parameter \"filter\" has no effect on index \"%s\"",
 					RelationGetRelationName(ix->rel)),
-			 errdetail_internal("%s", detail),
-			 hint ? errhint("%s", hint) : 0));
+			 errdetail_internal("%s", detail)));
 }
 
 /*

@@ -62,9 +62,6 @@
 static bool
 filter_is_possible(const HybKeyDesc *desc, HybFilterKind kind)
 {
-	if (kind == HYB_FILTER_GRAFITE &&
-		!hyb_column_is_fixed(&desc->cols[desc->nkeys - 1]))
-		return false;
 	return hyb_filter_has_ranges(kind) ? desc->all_mem : desc->exact;
 }
 

@@ -9,8 +9,6 @@
  */
 #include "base/compat.h"
 
-#include <limits.h>
-
 #include "access/nbtree.h"
 #include "access/reloptions.h"
 #include "algo/fst.h"
@@ -28,7 +26,6 @@ static relopt_kind hyb_relopt_kind;
 
 static relopt_enum_elt_def filter_values[] = {
 	{"auto", HYB_FILTER_AUTO},
-	{"grafite", HYB_FILTER_GRAFITE},
 	{"none", HYB_FILTER_NONE},
 	{"points", HYB_FILTER_POINTS},
 	{"surf", HYB_FILTER_SURF},
@@ -95,7 +92,7 @@ define_storage_parameters(void)
 	add_enum_reloption(hyb_relopt_kind, "filter",
 					   "Filters that tell that a key or range is not there without reading a leaf.",
 					   filter_values, HYB_DEFAULT_FILTER,
-					   "Valid values are \"auto\", \"grafite\", \"none\", \"points\" and \"surf\".",
+					   "Valid values are \"auto\", \"none\", \"points\" and \"surf\".",
 					   ShareUpdateExclusiveLock);
 	add_enum_reloption(hyb_relopt_kind, "filter_suffix",
 					   "Kind of the suffix that filters keep of each key.",
@@ -106,11 +103,6 @@ define_storage_parameters(void)
 					  "Bits of the suffix that filters keep of each key.",
 					  HYB_DEFAULT_FILTER_SUFFIX_BITS, 0,
 					  HYB_SURF_MAX_SUFFIX, ShareUpdateExclusiveLock);
-	add_int_reloption(hyb_relopt_kind, "filter_range",
-					  "Length of the ranges that filters of kind \"grafite\" are made for.",
-					  HYB_DEFAULT_FILTER_RANGE, 1, INT_MAX,
-					  ShareUpdateExclusiveLock);
-
 	add_enum_reloption(hyb_relopt_kind, "compression",
 					   "Compression of INCLUDE columns of variable length, where it saves an eighth.",
 					   compression_values, HYB_DEFAULT_COMPRESSION,
@@ -182,7 +174,6 @@ hyb_amoptions(Datum reloptions, bool validate)
 		{"filter", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter)},
 		{"filter_suffix", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter_suffix)},
 		{"filter_suffix_bits", RELOPT_TYPE_INT, offsetof(HybOptions, filter_suffix_bits)},
-		{"filter_range", RELOPT_TYPE_INT, offsetof(HybOptions, filter_range)},
 		{"compression", RELOPT_TYPE_ENUM, offsetof(HybOptions, compression)},
 		{"layout", RELOPT_TYPE_ENUM, offsetof(HybOptions, layout)},
 		{HYB_ACCESS_METHOD_PARAMETER, RELOPT_TYPE_STRING, offsetof(HybOptions, access_method)},

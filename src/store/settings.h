@@ -22,20 +22,21 @@ extern bool hyb_test_trie;		/* test_trie: indexes have layout = trie where
  */
 extern bool hyb_test_short_logs;
 
-/* What a filter is: on disk (filter/filter_kind.h), and the parameter */
+/*
+ * What a filter is: on disk (filter/filter_kind.h), and the parameter.  2 and 4 were
+ * kinds of early versions.
+ */
 typedef enum HybFilterKind
 {
 	HYB_FILTER_NONE = 0,
 	HYB_FILTER_SURF = 1,
 	HYB_FILTER_POINTS = 3,
-	HYB_FILTER_GRAFITE = 4,
-	HYB_FILTER_AUTO				/* a value of the parameter only: points, or
+	HYB_FILTER_AUTO = 5			/* a value of the parameter only: points, or
 								 * none (filter/filter_choice.h) */
 } HybFilterKind;
 
 /* Does the kind say anything about ranges? */
-#define hyb_filter_has_ranges(kind) \
-	((kind) == HYB_FILTER_SURF || (kind) == HYB_FILTER_GRAFITE)
+#define hyb_filter_has_ranges(kind) ((kind) == HYB_FILTER_SURF)
 
 /* How leaves that are built keep INCLUDE columns of variable length. */
 typedef enum HybCompression
@@ -62,8 +63,6 @@ typedef struct HybOptions
 	int			filter;			/* HybFilterKind */
 	int			filter_suffix;	/* HybSurfSuffix */
 	int			filter_suffix_bits;
-	int			filter_range;	/* length of ranges that HYB_FILTER_GRAFITE is
-								 * made for */
 	int			compression;	/* HybCompression */
 	int			layout;			/* HybLayoutOption, for the next build */
 	int			access_method;	/* offset of a string, which says "hybrid" */
@@ -79,7 +78,6 @@ typedef struct HybOptions
 
 #define HYB_DEFAULT_FILTER HYB_FILTER_AUTO
 #define HYB_DEFAULT_FILTER_SUFFIX_BITS 4
-#define HYB_DEFAULT_FILTER_RANGE 1024
 
 #define HYB_DEFAULT_MERGE_RATIO 10
 #define HYB_MIN_MERGE_RATIO 1
@@ -98,7 +96,6 @@ hyb_options(Relation rel)
 		.levels = HYB_LEVELS_AUTO,
 		.filter = HYB_DEFAULT_FILTER,
 		.filter_suffix_bits = HYB_DEFAULT_FILTER_SUFFIX_BITS,
-		.filter_range = HYB_DEFAULT_FILTER_RANGE,
 		.compression = HYB_DEFAULT_COMPRESSION,
 		.layout = HYB_DEFAULT_LAYOUT
 	};
@@ -111,7 +108,6 @@ hyb_options(Relation rel)
 #define hyb_filter_option(rel) ((HybFilterKind) hyb_options(rel)->filter)
 #define hyb_filter_suffix(rel) (hyb_options(rel)->filter_suffix)
 #define hyb_filter_suffix_bits(rel) (hyb_options(rel)->filter_suffix_bits)
-#define hyb_filter_range(rel) (hyb_options(rel)->filter_range)
 #define hyb_compression(rel) ((HybCompression) hyb_options(rel)->compression)
 #define hyb_layout_option(rel) ((HybLayoutOption) hyb_options(rel)->layout)
 

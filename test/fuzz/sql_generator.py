@@ -248,7 +248,7 @@ class Generator:
         keys = ", ".join("%s %s %s" % (self.pick("i", "t", "u", "n", "a", "b", "f", "d", "(%s)" % self.value(), "(lower(t))"), self.pick("", "", "", self.random.choice(self.catalog.classes)),
                                        self.pick("", "DESC", "NULLS FIRST")) for _ in range(self.pick(1, 1, 2, 3)))
         return "CREATE %sINDEX ON mine.%s USING %s (%s)%s" % (self.pick("", "", "UNIQUE "), self.pick("t", "t", "big", "p"), self.pick("hybrid", "hybrid", "btree"), keys, self.pick(
-            "", " INCLUDE (t)", " WITH (filter = '%s')" % self.pick("surf", "grafite", "none", "x"), " WITH (layout = %s)" % self.pick("trie", "columnar", "x"),
+            "", " INCLUDE (t)", " WITH (filter = '%s')" % self.pick("surf", "points", "none", "x"), " WITH (layout = %s)" % self.pick("trie", "columnar", "x"),
             " WITH (levels = %s, merge_ratio = %s)" % (self.pick(1, 2, 9), self.pick(0, 5, 1e9)), " WITH (compression = x)"))
 
     def change(self):

@@ -304,7 +304,7 @@ CREATE TABLE acc (id int, owner text COLLATE "C", balance int8, pad int) WITH (f
 INSERT INTO acc SELECT i, 'owner ' || i % 50, 0 FROM generate_series(1, 1000) i;
 CREATE UNIQUE INDEX acc_id ON acc USING hybrid (id) WITH (filter = surf, layout = trie);
 CREATE INDEX acc_owner ON acc USING hybrid (owner text_hope_ops, id) INCLUDE (balance);
-CREATE INDEX acc_pad ON acc USING hybrid (pad DESC NULLS LAST) WITH (filter = grafite, filter_range = 16);
+CREATE INDEX acc_pad ON acc USING hybrid (pad DESC NULLS LAST) WITH (filter = surf);
 
 CREATE TABLE hist (k int8, s text COLLATE "C", n numeric, d timestamptz, u uuid,
 	w text COLLATE "C" GENERATED ALWAYS AS (left(s, 3) || (k % 100)::text || repeat('.', (k % 3)::int)) STORED);
