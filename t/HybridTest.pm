@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(is_32_bit has_icu has_points new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql no_crash run_regress test_root $waits_for_pin);
+our @EXPORT = qw(is_32_bit has_icu has_points new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql no_crash run_regress test_root neighbour $waits_for_pin);
 
 # Of pg_stat_activity: VACUUM waits for another's pin on a page.  19 has another name.
 our $waits_for_pin = "wait_event IN ('BufferPin', 'BufferCleanup')";
@@ -37,6 +37,18 @@ sub has_icu { return $_[0]->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_c
 
 # Can sessions be held at points (HYB_POINT)?
 sub has_points { return $_[0]->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'injection_points'") eq 't'; }
+
+# The library of test/neighbours/library, without ".so".  ./dev has compiled it, or we do;
+# without a compiler the test is skipped.
+sub neighbour
+{
+	my $library = "$root/test/neighbours/library/neighbour";
+	my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
+
+	plan(skip_all => 'there is nothing to compile a library with')
+	  if !-e "$library.so" && system("make -s -C '$root/test/neighbours/library' PG_CONFIG='$pg_config' with_llvm=no >/dev/null 2>&1") != 0;
+	return $library;
+}
 
 # A started node; extra lines for postgresql.conf.  WAL is kept for standbys
 # that are away while a primary that crashed starts again.

@@ -229,12 +229,11 @@ extern PGDLLIMPORT bool ignore_checksum_failure;
  * HYB_RELATION_HOOK: a relation's description is complete; needs optimizer/pathnode.h
  * and optimizer/plancat.h.  HYB_PLANNER_MORE: a further argument of the planner.
  *
- * HYB_CONFORMING_STRINGS: "standard_conforming_strings", which is always on now;
- * needs parser/parser.h.  HYB_SIGNAL_PASSED: the arguments of a signal handler.
+ * HYB_SIGNAL_PASSED: the arguments of a signal handler.
  *
  * HYB_INDEX_BUILD, HYB_INDEX_FETCH_BEGIN, HYB_BEGINSCAN_PARALLEL: functions that have
- * one argument more now.  HYB_SET_STRINGS and HYB_SCANNER_NEVER_WARNS: settings about
- * strings that have gone.
+ * one argument more now.  HYB_SCANNER_NEVER_WARNS: a setting about strings that has
+ * gone.
  *
  * Conversions of dates and timestamps report an overflow as an error, softly; need
  * utils/date.h and utils/timestamp.h.  The result is infinite then.
@@ -255,9 +254,6 @@ extern PGDLLIMPORT bool ignore_checksum_failure;
 #define HYB_BEGINSCAN_PARALLEL(heap, scan) \
 	table_beginscan_parallel((heap), (scan), SO_NONE)
 #define HYB_SIGNAL_PASSED postgres_signal_arg, pg_siginfo
-#define HYB_CONFORMING_STRINGS true
-#define HYB_ESCAPE_WARNING false
-#define HYB_SET_STRINGS(conforming, warns) ((void) (conforming), (void) (warns))
 #define HYB_SCANNER_NEVER_WARNS(extra) ((void) 0)
 #define HYB_PLANNER_MORE_PARAMS , struct ExplainState *explain
 #define HYB_PLANNER_MORE , explain
@@ -302,10 +298,6 @@ hyb_note_overflow(int64 result, bool finite, int *overflow)
 #define HYB_INDEX_FETCH_BEGIN(heap) table_index_fetch_begin(heap)
 #define HYB_BEGINSCAN_PARALLEL(heap, scan) table_beginscan_parallel((heap), (scan))
 #define HYB_SIGNAL_PASSED postgres_signal_arg
-#define HYB_CONFORMING_STRINGS standard_conforming_strings
-#define HYB_ESCAPE_WARNING escape_string_warning
-#define HYB_SET_STRINGS(conforming, warns) \
-	(standard_conforming_strings = (conforming), escape_string_warning = (warns))
 #define HYB_SCANNER_NEVER_WARNS(extra) ((extra).escape_string_warning = false)
 #define HYB_PLANNER_MORE_PARAMS
 #define HYB_PLANNER_MORE

@@ -14,13 +14,12 @@
 #include "commands/event_trigger.h"
 #include "ddl/utility.h"
 #include "fmgr.h"
-#include "nodes/nodes.h"
-#include "parser/parser.h"
 #include "server/before_18/ddl_before_18.h"
 #include "tcop/dest.h"
-#include "tcop/tcopprot.h"
+#include "tcop/pquery.h"
 #include "tcop/utility.h"
 #include "utils/memutils.h"
+#include "utils/portal.h"
 
 PG_FUNCTION_INFO_V1(hybrid_ddl_command);
 
@@ -35,11 +34,35 @@ static Node *first_tree = NULL;
 static SubTransactionId first_subtransaction;
 static HybAfterStatement first_after;
 
-static bool
-concerns_us(const Node *tree)
+/* Returns the relation of a statement that concerns us, else NULL. */
+static const RangeVar *
+relation_of(const Node *tree)
 {
-	return IsA(tree, IndexStmt) || IsA(tree, CreateStmt) ||
-		IsA(tree, AlterTableStmt) || IsA(tree, RefreshMatViewStmt);
+	switch (nodeTag(tree))
+	{
+		case T_IndexStmt:
+			return ((const IndexStmt *) tree)->relation;
+		case T_CreateStmt:
+			return ((const CreateStmt *) tree)->relation;
+		case T_AlterTableStmt:
+			return ((const AlterTableStmt *) tree)->relation;
+		case T_RefreshMatViewStmt:
+			return ((const RefreshMatViewStmt *) tree)->relation;
+		default:
+			return NULL;
+	}
+}
+
+/*
+ * Returns true if both are trees of one statement that concerns us, given that both
+ * are being executed.  The server copies trees, and so do hooks of other libraries.
+ * These fill in names too, so we compare only what they leave: kind and relation.
+ */
+static bool
+is_same(const Node *a, const Node *b)
+{
+	return nodeTag(a) == nodeTag(b) && relation_of(a) != NULL &&
+		strcmp(relation_of(a)->relname, relation_of(b)->relname) == 0;
 }
 
 /* The statement is allowed here, as far as it is for standard_ProcessUtility. */
@@ -111,7 +134,7 @@ hyb_utility_begin(HybUtility *utility, PlannedStmt *pstmt, const char *source,
 	PlannedStmt *ours = pstmt;
 
 	memset(&utility->after, 0, sizeof(HybAfterStatement));
-	if (concerns_us(pstmt->utilityStmt) && !XactReadOnly &&
+	if (relation_of(pstmt->utilityStmt) != NULL && !XactReadOnly &&
 		!RecoveryInProgress() && !IsInParallelMode())
 	{
 		ours = read_only_tree ? copyObject(pstmt) : pstmt;
@@ -140,63 +163,21 @@ hyb_utility_end(HybUtility *utility)
 }
 
 /*
- * Returns the parse trees of the query string with this standard_conforming_strings;
- * NIL if it was read with the other one.  The server has read it already, so there are
- * no warnings, and no other errors.
- */
-static List *
-read_again(bool conforming)
-{
-	MemoryContext context = CurrentMemoryContext;
-	bool		conforms = HYB_CONFORMING_STRINGS;
-	bool		warns = HYB_ESCAPE_WARNING;
-	int			backslash = backslash_quote;
-	List	   *volatile trees = NIL;
-
-	HYB_SET_STRINGS(conforming, false);
-	backslash_quote = BACKSLASH_QUOTE_ON;
-	PG_TRY();
-	{
-		trees = raw_parser(debug_query_string, RAW_PARSE_DEFAULT);
-	}
-	PG_CATCH();
-	{
-		/* the parser holds nothing but memory */
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	HYB_SET_STRINGS(conforms, warns);
-	backslash_quote = backslash;
-	return trees;
-}
-
-/*
- * Finds where the statement of an event trigger begins in the query string, by its
- * parse tree; a statement in a function is not found.  Statements before it may have
- * changed standard_conforming_strings.
+ * Finds the text of an event trigger's statement: the portal has it, unless a function
+ * executes the statement.
  */
 static void
 find_source(HybStatement *statement)
 {
+	const PlannedStmt *executed = ActivePortal == NULL || ActivePortal->stmts == NIL ?
+		NULL : linitial_node(PlannedStmt, ActivePortal->stmts);
+
 	statement->location = -1;
-	if (debug_query_string == NULL)
+	if (executed == NULL || executed->utilityStmt == NULL ||
+		!is_same(executed->utilityStmt, statement->tree))
 		return;
-	for (int i = 0; i < 2; i++)
-	{
-		ListCell   *lc;
-
-		foreach(lc, read_again(HYB_CONFORMING_STRINGS == (i == 0)))
-		{
-			RawStmt    *raw = lfirst_node(RawStmt, lc);
-
-			if (!equal(raw->stmt, statement->tree))
-				continue;
-			statement->source = debug_query_string;
-			statement->location = raw->stmt_location;
-			return;
-		}
-	}
+	statement->source = ActivePortal->sourceText;
+	statement->location = executed->stmt_location;
 }
 
 /* Event trigger of the extension, on ddl_command_start and ddl_command_end. */
@@ -211,7 +192,7 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("function \"%s\" was not called by event trigger manager",
 						"hybrid_ddl_command")));
-	if (current != NULL && data->parsetree == current->tree)
+	if (current != NULL && is_same(data->parsetree, current->tree))
 	{
 		/* so that other event triggers see the result */
 		if (strcmp(data->event, "ddl_command_end") == 0)
@@ -224,7 +205,7 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 	{
 		HybStatement statement = {.tree = data->parsetree};
 
-		if (first_tree == NULL && concerns_us(data->parsetree))
+		if (first_tree == NULL && relation_of(data->parsetree) != NULL)
 		{
 			first_tree = data->parsetree;
 			first_subtransaction = GetCurrentSubTransactionId();

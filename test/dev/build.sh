@@ -48,6 +48,11 @@ prepare_other_builds() {
 	}
 }
 
+# The library that stands for other extensions in TAP tests.
+compile_neighbour() {
+	run_make "the build of test/neighbours/library failed" -C "$work/tree/test/neighbours/library" PG_CONFIG="$PG_CONFIG"
+}
+
 # install_tree DIRECTORY PG_CONFIG: what was compiled for a server goes into a
 # copy of it.
 install_tree() {

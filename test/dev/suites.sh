@@ -161,6 +161,7 @@ suite_tap() {
 	case ${PROVE_TESTS:-t/082_other_builds.pl} in
 		*_other_builds*) prepare_other_builds ;;
 	esac
+	compile_neighbour
 	own "$work/tree"
 	at_once=2
 	[ "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)" -ge 2 ] || at_once=1
