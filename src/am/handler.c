@@ -6,6 +6,7 @@
 
 #include "access/nbtree.h"
 #include "am/am.h"
+#include "base/quiet.h"
 #include "build/build.h"
 #include "commands/vacuum.h"
 #include "ddl/utility.h"
@@ -67,6 +68,7 @@ shared_init(void)
 void
 _PG_init(void)
 {
+	hyb_quiet_init();
 	hyb_settings_init();
 	shared_init();
 	hyb_static_init();

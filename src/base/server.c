@@ -150,22 +150,34 @@ hyb_sql_function(const char *name)
 	return quote_qualified_identifier(schema, name);
 }
 
-void
-hyb_lock_for_a_moment(const LOCKTAG *tag)
+bool
+hyb_lock_for_a_moment(const LOCKTAG *tag, bool wait)
 {
 	int			save_timeout = LockTimeout;
+	LockAcquireResult result;
 
 	Assert(CritSectionCount == 0);
+	hyb_quiet_begin();
 	LockTimeout = 0;
 	PG_TRY();
 	{
-		(void) LockAcquire(tag, ExclusiveLock, false, false);
+		result = LockAcquire(tag, ExclusiveLock, false, !wait);
 	}
 	PG_FINALLY();
 	{
 		LockTimeout = save_timeout;
 	}
 	PG_END_TRY();
+	if (result == LOCKACQUIRE_NOT_AVAIL)
+		hyb_quiet_end();
+	return result != LOCKACQUIRE_NOT_AVAIL;
+}
+
+void
+hyb_unlock_after_moment(const LOCKTAG *tag)
+{
+	(void) LockRelease(tag, ExclusiveLock, false);
+	hyb_quiet_end();
 }
 
 void

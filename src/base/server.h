@@ -7,6 +7,8 @@
 
 #include "base/compat.h"
 
+#include "base/quiet.h"
+
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
@@ -52,11 +54,13 @@ extern char *hyb_sql_function(const char *name);
 
 /*
  * Take a heavyweight lock, exclusively, that every process holds for a moment
- * only.  lock_timeout does not apply: users set it for locks of other
- * transactions, and a btree index would not make them wait here.
- * statement_timeout, cancelling and the deadlock check do apply.
+ * only, and release it.  Without `wait`, returns false if the lock is not available.
+ * lock_timeout does not apply: users set it for locks of other transactions, and a
+ * btree index would not make them wait here.  statement_timeout, cancelling and the
+ * deadlock check do apply.  The process is quiet while it holds the lock (quiet.h).
  */
-extern void hyb_lock_for_a_moment(const LOCKTAG *tag);
+extern bool hyb_lock_for_a_moment(const LOCKTAG *tag, bool wait);
+extern void hyb_unlock_after_moment(const LOCKTAG *tag);
 
 /* Raise the error of hyb_call_function. */
 HYB_NORETURN extern void hyb_locks_lost(Oid function);
@@ -66,17 +70,21 @@ HYB_NORETURN extern void hyb_locks_lost(Oid function);
  * The caller may hold LWLocks, buffer locks among them.  A function that catches an
  * error rolls a subtransaction back, and that releases all LWLocks.  The caller must
  * not go on then, since what it was looking at may have changed.  Each LWLock holds
- * interrupts off, so we compare their count.
+ * interrupts off, so we compare their count.  Under an LWLock the function's messages
+ * do not go to the client (quiet.h).
  */
 static inline Datum
 hyb_call_function(FmgrInfo *function, Oid collation, Datum a, Datum b)
 {
 	uint32		held = InterruptHoldoffCount;
+	bool		quiet = held > 0 && hyb_quiet_set(true);
 	Datum		result;
 
 	/* an error there would take the server down */
 	Assert(CritSectionCount == 0);
 	result = FunctionCall2Coll(function, collation, a, b);
+	if (held > 0)
+		(void) hyb_quiet_set(quiet);
 
 	if (unlikely(InterruptHoldoffCount != held))
 		hyb_locks_lost(function->fn_oid);

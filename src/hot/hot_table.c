@@ -128,7 +128,7 @@ buckets_wanted(void)
 	if (bytes < least)
 		bytes = 0;
 	if (bytes < (uint64) hyb_hot_memory_kb * 1024)
-		ereport(LOG,
+		ereport(LOG_SERVER_ONLY,
 				(errmsg("hot copies of hybrid indexes have " UINT64_FORMAT " kB of shared memory instead of %d kB",
 						bytes / 1024, hyb_hot_memory_kb),
 				 errhint("Reduce \"%s\".", "hybridindex.hot_memory")));

@@ -155,7 +155,7 @@ lock_turn(HybUniqueTicket *ticket)
 	if (ticket->in_turn)
 		return;
 	set_turn_tag(ticket, &tag);
-	hyb_lock_for_a_moment(&tag);
+	(void) hyb_lock_for_a_moment(&tag, true);
 	ticket->in_turn = true;
 }
 
@@ -167,7 +167,7 @@ unlock_turn(HybUniqueTicket *ticket)
 	if (!ticket->in_turn)
 		return;
 	set_turn_tag(ticket, &tag);
-	(void) LockRelease(&tag, ExclusiveLock, false);
+	hyb_unlock_after_moment(&tag);
 	ticket->in_turn = false;
 }
 

@@ -55,10 +55,7 @@ hyb_merge_lock(Relation index, bool wait)
 	 */
 	Assert(!IsParallelWorker() || (MyProc->statusFlags & PROC_IN_VACUUM) != 0);
 	merge_lock_tag(index, &tag);
-	if (!wait)
-		return LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
-	hyb_lock_for_a_moment(&tag);
-	return true;
+	return hyb_lock_for_a_moment(&tag, wait);
 }
 
 void
@@ -68,7 +65,7 @@ hyb_merge_unlock(Relation index)
 
 	HYB_ASSERT_NO_LWLOCK();
 	merge_lock_tag(index, &tag);
-	LockRelease(&tag, ExclusiveLock, false);
+	hyb_unlock_after_moment(&tag);
 }
 
 /* Does another process wait for the lock, which this one has? */
@@ -131,8 +128,12 @@ hyb_merge_exclusively(HybIndex *ix, int wait_ms,
 					  void (*work) (HybIndex *ix, void *arg), void *arg)
 {
 	Exclusive	exclusive = {.ix = ix,.wait_ms = wait_ms,.work = work,.arg = arg};
-	ErrorData  *error = hyb_in_subtransaction(work_exclusively, &exclusive);
+	ErrorData  *error;
 
+	/* the server reports the ends of subtransactions, too */
+	hyb_quiet_begin();
+	error = hyb_in_subtransaction(work_exclusively, &exclusive);
+	hyb_quiet_end();
 	if (error != NULL)
 	{
 		if (exclusive.locked ||

@@ -4,6 +4,8 @@
  */
 #include "base/compat.h"
 
+#include "base/quiet.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
 #include "storage/smgr.h"
@@ -93,6 +95,9 @@ hyb_page_init(Page page, const HybIndex *ix, HybPageKind kind, uint16 level,
 void
 hyb_corrupted(Relation rel, BlockNumber blkno, const char *detail)
 {
+	/* the main loop reports this before it releases the LWLocks */
+	if (InterruptHoldoffCount > 0)
+		(void) hyb_quiet_set(true);
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
 			 errmsg("index \"%s\" is corrupted at block %u",

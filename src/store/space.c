@@ -34,18 +34,15 @@ extend_relation(const HybIndex *ix)
 {
 	Buffer		buf;
 	bool		lock = !RELATION_IS_LOCAL(ix->rel);
+	LOCKTAG		tag;
 
+	SET_LOCKTAG_RELATION_EXTEND(tag, ix->rel->rd_lockInfo.lockRelId.dbId,
+								ix->rel->rd_lockInfo.lockRelId.relId);
 	if (lock)
-	{
-		LOCKTAG		tag;
-
-		SET_LOCKTAG_RELATION_EXTEND(tag, ix->rel->rd_lockInfo.lockRelId.dbId,
-									ix->rel->rd_lockInfo.lockRelId.relId);
-		hyb_lock_for_a_moment(&tag);
-	}
+		(void) hyb_lock_for_a_moment(&tag, true);
 	buf = ReadBuffer(ix->rel, P_NEW);
 	if (lock)
-		UnlockRelationForExtension(ix->rel, ExclusiveLock);
+		hyb_unlock_after_moment(&tag);
 	Assert(BufferGetBlockNumber(buf) != HYB_METAPAGE_BLKNO);
 	Assert(PageIsNew(BufferGetPage(buf)));
 	return buf;

@@ -265,6 +265,23 @@ ProcessInterrupts(void)
 {
 }
 
+/* there is no client */
+bool
+hyb_quiet_set(bool quiet)
+{
+	return false;
+}
+
+void
+hyb_quiet_begin(void)
+{
+}
+
+void
+hyb_quiet_end(void)
+{
+}
+
 struct varlena *
 pg_detoast_datum_packed(struct varlena *datum)
 {

@@ -447,8 +447,8 @@ LockRelationForExtension(Relation rel, LOCKMODE mode)
 	abort();
 }
 
-void
-UnlockRelationForExtension(Relation rel, LOCKMODE mode)
+bool
+LockRelease(const LOCKTAG *tag, LOCKMODE mode, bool session)
 {
 	abort();
 }
