@@ -147,6 +147,38 @@ SKIP:
 	$node->safe_psql('postgres', "SELECT hyb_check('t'); DROP INDEX i");
 }
 
+# Of one key there are two rows, wherever ranges part: that is swept over all keys.
+# All rows are on one page, so one process sorts them.
+$node->safe_psql('postgres', <<'EOF');
+CREATE TABLE twice (i int) WITH (parallel_workers = 1);
+CREATE FUNCTION build_twice() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	CREATE UNIQUE INDEX twice_i ON twice USING hybrid ((repeat(md5(i::text), 27) COLLATE "C"));
+	RETURN true;
+EXCEPTION WHEN unique_violation THEN
+	RETURN false;
+END $$;
+CREATE FUNCTION unnoticed() RETURNS SETOF int LANGUAGE plpgsql AS $$
+BEGIN
+	FOR k IN 1 .. 200 LOOP
+		TRUNCATE twice;
+		INSERT INTO twice SELECT generate_series(1, 200);
+		INSERT INTO twice VALUES (k);
+		IF build_twice() THEN
+			RETURN NEXT k;
+			DROP INDEX twice_i;
+		END IF;
+	END LOOP;
+	TRUNCATE twice;
+	INSERT INTO twice SELECT generate_series(1, 200);
+END $$;
+EOF
+is($node->safe_psql('postgres', 'SELECT * FROM unnoticed()'), '', 'a key that is there twice is noticed, whichever it is');
+my ($built, $message) = ('', '');
+$node->psql('postgres', 'SET client_min_messages = debug1; SELECT build_twice()', stdout => \$built, stderr => \$message);
+is($built, 't', 'without one the index is built');
+like($message, qr/with 1 workers, .* of 2 ranges/, 'there were two ranges');
+
 # ---- errors, cancels, kills ----
 
 my ($ret, $out, $err) = $node->psql('postgres', "$leader; CREATE INDEX i ON t USING hybrid (fails(k))");
