@@ -122,6 +122,25 @@ foreach my $where ('not preloaded', 'no dynamic memory', 'preloaded')
 	ok(finish_psql($_), "$where: a racing session") or diag $_->{err} foreach @sessions;
 	is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT k) FROM r'), '400|400', "$where: each key once");
 
+	# one that waits for a transaction, while others insert other keys
+	{
+		my $dir = PostgreSQL::Test::Utils::tempdir();
+		my $wait = sub { return "\\! for i in \$(seq 600); do [ -e $dir/$_[0] ] && break; sleep 0.1; done\n"; };
+		my $limit = "SET statement_timeout = '30s';\n";
+
+		my $holder = start_psql($node, "${limit}BEGIN; INSERT INTO r VALUES (1001);\n\\! touch $dir/begun\n", $wait->('go'),
+			"INSERT INTO r VALUES (1002); COMMIT;\n");
+		wait_file("$dir/begun");
+		my $waiting = start_psql($node, "INSERT INTO r VALUES (1001);\n");
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'INSERT INTO r%' AND wait_event = 'transactionid'"),
+			"$where: an inserter waits for a transaction");
+		works("${limit}INSERT INTO r VALUES (1003)", "$where: another one inserts meanwhile");
+		append_to_file("$dir/go", '');
+		ok(finish_psql($holder), "$where: and so does the transaction") or diag $holder->{err};
+		ok(!finish_psql($waiting), "$where: the one that waits fails");
+		like($waiting->{err}, qr/duplicate key value violates unique constraint "r_k"/, "$where: since its key is there");
+	}
+
 	# one that has found no conflict, and has not yet appended its entry
   SKIP:
 	{

@@ -1,0 +1,128 @@
+
+# An inserter that has lost several times has its turn, and finds that another
+# transaction has inserted its key.  It waits for that transaction without the turn:
+# other sessions insert meanwhile, that transaction among them.  Needs a server with
+# injection points (./dev pg 17, ./dev pg 18).
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('turns', <<EOF);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+EOF
+if (!has_points($node))
+{
+	$node->stop;
+	plan skip_all => 'this server has no injection points';
+}
+
+# All keys of an index on numeric meet, so that any append has a check repeated.
+$node->safe_psql('postgres', <<EOF);
+CREATE EXTENSION injection_points;
+CREATE TABLE n (n numeric, who text);
+CREATE UNIQUE INDEX n_n ON n USING hybrid (n);
+INSERT INTO n SELECT i, 'old' FROM generate_series(1, 100) i;
+EOF
+my $other_key = 2000;
+
+# A session that is held in each search, and after it.
+sub start_inserter
+{
+	my ($key) = @_;
+	my $session = start_psql($node, <<EOF);
+SELECT injection_points_set_local();
+SELECT injection_points_attach('hybrid-dynamic-fetch', 'wait');
+SELECT injection_points_attach('hybrid-unique-checked', 'wait');
+INSERT INTO n VALUES ($key, 'inserter');
+EOF
+	go_on($session, undef, 'dynamic-fetch');
+	go_on($session, 'dynamic-fetch', 'unique-checked');
+	return $session;
+}
+
+# It leaves a point, and comes to another one.
+sub go_on
+{
+	my ($session, $from, $to) = @_;
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-$from')") if defined $from;
+	held_at($node, $to, $session) or die "no session came to $to: $session->{err}";
+	return;
+}
+
+sub let_go
+{
+	my ($session, $from) = @_;
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-dynamic-fetch'), injection_points_detach('hybrid-unique-checked'), injection_points_wakeup('hybrid-$from')");
+	return finish_psql($session);
+}
+
+sub has_turn
+{
+	return $node->safe_psql('postgres',
+		"SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND objid = 'n_n'::regclass AND granted)") eq 't';
+}
+
+# After this number of searches in vain it gets its turn.
+my $losses = 0;
+my $session = start_inserter('1000.5');
+while (!has_turn())
+{
+	die 'an inserter gets no turn' if $losses++ == 50;
+	$node->safe_psql('postgres', 'INSERT INTO n VALUES (' . $other_key++ . ')');
+	go_on($session, 'unique-checked', 'dynamic-fetch');
+	last if has_turn();
+	go_on($session, 'dynamic-fetch', 'unique-checked');
+}
+ok(let_go($session, 'dynamic-fetch'), 'an inserter that has its turn inserts') or diag $session->{err};
+
+foreach my $end ('COMMIT', 'ROLLBACK')
+{
+	my $key = $end eq 'COMMIT' ? '1001.5' : '1002.5';
+	my $holder = $node->background_psql('postgres');
+
+	$session = start_inserter($key);
+	foreach (2 .. $losses)
+	{
+		$node->safe_psql('postgres', 'INSERT INTO n VALUES (' . $other_key++ . ')');
+		go_on($session, 'unique-checked', 'dynamic-fetch');
+		go_on($session, 'dynamic-fetch', 'unique-checked');
+	}
+	$holder->query_safe("SET statement_timeout = '30s'");
+	$holder->query_safe("BEGIN");
+	$holder->query_safe("INSERT INTO n VALUES (${key}0, 'holder')");
+	go_on($session, 'unique-checked', 'dynamic-fetch');
+	ok(has_turn(), "$end: an inserter has its turn when its key is there");
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-dynamic-fetch')");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'INSERT INTO n VALUES ($key,%' AND wait_event = 'transactionid'"),
+		"$end: it waits for a transaction");
+	ok(!has_turn(), "$end: and has no turn meanwhile");
+	is($node->psql('postgres', "SET statement_timeout = '30s'; INSERT INTO n VALUES (" . $other_key++ . ')'), 0, "$end: another session inserts");
+	$holder->query_safe('INSERT INTO n VALUES (' . $other_key++ . ')');
+	$holder->query_safe($end);
+	$holder->quit;
+	go_on($session, undef, 'dynamic-fetch');
+	my $inserted = let_go($session, 'dynamic-fetch');
+	if ($end eq 'ROLLBACK')
+	{
+		ok($inserted, "$end: it inserts");
+		is($session->{err}, '', "$end: and says nothing");
+	}
+	else
+	{
+		ok(!$inserted, "$end: it fails");
+		like($session->{err}, qr/^\S+ ERROR:  duplicate key value violates unique constraint "n_n"/, "$end: since the key is there");
+	}
+	is($node->safe_psql('postgres', "SELECT who FROM n WHERE n = $key"), $end eq 'COMMIT' ? 'holder' : 'inserter', "$end: there is one row");
+	ok(!has_turn(), "$end: no session has the turn in the end");
+}
+same_answers($node, 'the index is right', { 'SELECT n FROM n WHERE n > 0 ORDER BY n' => 'order' }, ['n']);
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
