@@ -122,7 +122,7 @@ foreach my $where ('not preloaded', 'no dynamic memory', 'preloaded')
 	ok(finish_psql($_), "$where: a racing session") or diag $_->{err} foreach @sessions;
 	is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT k) FROM r'), '400|400', "$where: each key once");
 
-	# one that waits for a transaction, while others insert other keys
+	# one that waits for a transaction, while other sessions insert
 	{
 		my $dir = PostgreSQL::Test::Utils::tempdir();
 		my $wait = sub { return "\\! for i in \$(seq 600); do [ -e $dir/$_[0] ] && break; sleep 0.1; done\n"; };
