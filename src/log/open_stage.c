@@ -441,7 +441,7 @@ request_merge(HybCache *cache)
 	cache->merge_wanted = false;
 	hyb_slots_set_scarce();
 	if (hyb_slot_evicted != NULL)
-		hyb_slot_evicted(cache->relid);
+		hyb_slot_evicted(&cache->index);
 }
 
 void

@@ -114,6 +114,9 @@ extern uint64 hyb_merge_all(HybIndex *ix);
 /* Merge what is in the log now into the newest level, and free its pages. */
 extern void hyb_merge_log(HybIndex *ix);
 
+/* Ask for a worker to merge an index of this role's.  False if none can come. */
+extern bool hyb_merge_ask(Oid relid, Oid owner);
+
 /* Start the process of an entry; false if the server has none to spare. */
 extern bool hyb_worker_start(const HybWorkerRef *ref);
 
@@ -133,7 +136,7 @@ extern void hyb_merge_consider(HybIndex *ix);
 /* An inserter has filled a page: it catches the tree up, and does the same. */
 extern void hyb_merge_after_full_page(HybIndex *ix);
 
-/* VACUUM is done: ask a worker to see whether the index is quiet, if it pays. */
-extern void hyb_merge_consider_quiet(HybIndex *ix);
+/* Ask for a worker if the index has work for it, at once or after quiet time. */
+extern void hyb_merge_ask_if_wanted(HybIndex *ix);
 
 #endif							/* HYB_MERGE_H */

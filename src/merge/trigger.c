@@ -123,12 +123,8 @@ hyb_worker_start(const HybWorkerRef *ref)
 	return RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
-/*
- * Ask a worker to merge an index.  `owner` may be InvalidOid.  Returns false if
- * no worker will come.
- */
-static bool
-ask_worker_for(Oid relid, Oid owner)
+bool
+hyb_merge_ask(Oid relid, Oid owner)
 {
 	HybWorkerRef ref;
 
@@ -149,10 +145,10 @@ ask_worker_for(Oid relid, Oid owner)
 
 /* The slot of an index of this database went while its log was not empty. */
 static void
-slot_evicted(Oid relid)
+slot_evicted(const HybSlotIndex *index)
 {
 	if (background_merge && !RecoveryInProgress())
-		(void) ask_worker_for(relid, InvalidOid);
+		(void) hyb_merge_ask(index->relid, index->owner);
 }
 
 /*
@@ -171,7 +167,7 @@ static bool
 ask_worker(HybIndex *ix)
 {
 	return may_ask(ix) &&
-		ask_worker_for(RelationGetRelid(ix->rel), ix->rel->rd_rel->relowner);
+		hyb_merge_ask(RelationGetRelid(ix->rel), ix->rel->rd_rel->relowner);
 }
 
 /*
@@ -275,9 +271,10 @@ may_be_quiet_soon(const HybMergeFacts *facts)
 }
 
 void
-hyb_merge_consider_quiet(HybIndex *ix)
+hyb_merge_ask_if_wanted(HybIndex *ix)
 {
-	if (!RecoveryInProgress() && hyb_quiet_work(ix) != HYB_QUIET_NONE)
+	if (!RecoveryInProgress() &&
+		(hyb_merge_wanted(ix) || hyb_quiet_work(ix) != HYB_QUIET_NONE))
 		(void) ask_worker(ix);
 }
 
@@ -363,15 +360,15 @@ goal_is_reached(HybIndex *ix, const Goal *goal)
 }
 
 /* The index that merge_to is working on; after an error it is still set. */
-static Oid	merging = InvalidOid;
+static HybSlotIndex merging = {InvalidOid, InvalidOid};
 
 /* After an early end a worker merges what was frozen. */
 static void
 leave_to_worker(void)
 {
-	if (OidIsValid(merging))
-		(void) ask_worker_for(merging, InvalidOid);
-	merging = InvalidOid;
+	if (OidIsValid(merging.relid))
+		(void) hyb_merge_ask(merging.relid, merging.owner);
+	merging.relid = InvalidOid;
 }
 
 static void
@@ -408,7 +405,10 @@ merge_to(HybIndex *ix, Goal *goal)
 		registered = true;
 	}
 	if (may_ask(ix))
-		merging = RelationGetRelid(ix->rel);
+	{
+		merging.relid = RelationGetRelid(ix->rel);
+		merging.owner = ix->rel->rd_rel->relowner;
+	}
 	hyb_merge_job_begin(&job);
 	PG_TRY();
 	{
@@ -422,7 +422,7 @@ merge_to(HybIndex *ix, Goal *goal)
 		hyb_merge_job_end(&job);
 	}
 	PG_END_TRY();
-	merging = InvalidOid;
+	merging.relid = InvalidOid;
 	return job.moved;
 }
 

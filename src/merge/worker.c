@@ -11,6 +11,9 @@
  * stays longer if requests wait for their time and no other worker looks after
  * them.
  *
+ * A sweep is a task for a database, not for one index: the worker looks at all of
+ * its indexes, and puts those on the list that have something to merge.
+ *
  * A worker that has finished an index puts it on the list again, with a mark of
  * its log, to look at it after hybridindex.quiet_time.  An index that has had no
  * inserts since is merged into one level, with an empty log, if the policy says
@@ -22,11 +25,14 @@
  */
 #include "base/compat.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "base/server.h"
 #include "catalog/index.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_language_d.h"
 #include "catalog/pg_proc.h"
@@ -51,6 +57,7 @@
 #include "store/meta.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -334,8 +341,16 @@ shrink_file(HybIndex *ix, Relation heap, IndexWork *work)
 	return SLICE_DONE;
 }
 
+static SliceOutcome
+ask_if_wanted(HybIndex *ix, Relation heap, IndexWork *work)
+{
+	hyb_merge_ask_if_wanted(ix);
+	return SLICE_DONE;
+}
+
 static const Slice merge_slice = {merge_steps, AccessShareLock, RowExclusiveLock};
 static const Slice look_slice = {look_whether_quiet, AccessShareLock, RowExclusiveLock};
+static const Slice ask_slice = {ask_if_wanted, AccessShareLock, RowExclusiveLock};
 static const Slice shrink_slice = {shrink_file, ShareUpdateExclusiveLock, ShareUpdateExclusiveLock};
 
 /*
@@ -507,6 +522,68 @@ look_at_quiet(IndexWork *work, int64 *again_ms)
 	return outcome;
 }
 
+/* Goes on to the hybrid index with the next higher OID; false if that was the last. */
+static bool
+next_index(HybSlotIndex *index)
+{
+	bool		found = false;
+	Oid			am;
+	Relation	classes;
+	Relation	oids;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	StartTransactionCommand();
+	am = get_index_am_oid("hybrid", true);
+	classes = table_open(RelationRelationId, AccessShareLock);
+	oids = index_open(ClassOidIndexId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_class_oid, BTGreaterStrategyNumber, F_OIDGT,
+				ObjectIdGetDatum(index->relid));
+	scan = systable_beginscan_ordered(classes, oids, NULL, 1, &key);
+	while (!found &&
+		   HeapTupleIsValid(tuple = systable_getnext_ordered(scan, ForwardScanDirection)))
+	{
+		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
+
+		found = class->relkind == RELKIND_INDEX && class->relam == am &&
+			class->relpersistence != RELPERSISTENCE_TEMP;
+		index->relid = class->oid;
+		index->owner = class->relowner;
+	}
+	systable_endscan_ordered(scan);
+	index_close(oids, AccessShareLock);
+	table_close(classes, AccessShareLock);
+	CommitTransactionCommand();
+	return found;
+}
+
+/*
+ * Have all indexes of the database merged that are to be.  One that is locked is
+ * left to a worker that comes back to it.
+ */
+static SliceOutcome
+sweep(const HybTask *task)
+{
+	HybSlotIndex index = {.relid = task->swept};
+
+	while (next_index(&index))
+	{
+		IndexWork	work = {.relid = index.relid};
+
+		CHECK_FOR_INTERRUPTS();
+		hyb_worker_swept(&me, index.relid);
+		if (do_slice(&work, &ask_slice) == SLICE_LOCKED)
+			(void) hyb_merge_ask(index.relid, index.owner);
+		if (work.name != NULL)
+			pfree(work.name);
+		if (database_is_wanted() ||
+			hyb_worker_should_yield(&me, HYB_TURN_MS, hyb_max_merge_workers))
+			return SLICE_MORE;
+	}
+	return SLICE_DONE;
+}
+
 static void
 work_on_index(const HybTask *task)
 {
@@ -514,9 +591,12 @@ work_on_index(const HybTask *task)
 	SliceOutcome outcome = SLICE_DONE;
 	int64		again_ms = -1;
 
-	if (task->look)
+	if (!OidIsValid(task->relid))
+		outcome = sweep(task);
+	else if (task->look)
 		outcome = look_at_quiet(&work, &again_ms);
-	if (outcome == SLICE_DONE && (!task->look || work.quiet == HYB_QUIET_MERGE))
+	if (outcome == SLICE_DONE && OidIsValid(task->relid) &&
+		(!task->look || work.quiet == HYB_QUIET_MERGE))
 	{
 		work.quiet = HYB_QUIET_NONE;
 		outcome = merge_index(&work);

@@ -151,7 +151,7 @@ hyb_shared_slot_assert_valid(const HybSharedSlot *slot)
 {
 	Assert(slot->used && slot->number >= 0);
 	Assert(slot->next >= -1 && slot->next != slot->number);
-	Assert(slot->key.incarnation != 0 && OidIsValid(slot->relid));
+	Assert(slot->key.incarnation != 0 && OidIsValid(slot->index.relid) && OidIsValid(slot->index.owner));
 	Assert(slot->key.in_recovery <= 1);
 	Assert(slot->tree_bytes % HYB_CHUNK_SIZE == 0);
 }
@@ -350,7 +350,7 @@ has_entries(HybSharedSlot *slot)
  * another one may see it dropped at any time.
  */
 static bool
-evict_slot(Oid *evicted)
+evict_slot(HybSlotIndex *evicted)
 {
 	uint32		n = slots_attached();
 
@@ -375,13 +375,15 @@ evict_slot(Oid *evicted)
 		}
 		if (worst != NULL)
 		{
-			Oid			index = worst->key.db == MyDatabaseId ? worst->relid : InvalidOid;
+			HybSlotIndex index = worst->index;
+			bool		is_ours = worst->key.db == MyDatabaseId;
 
 			if (!try_release(worst))
 				continue;
 			if (worst_has_entries)
 			{
-				*evicted = index;
+				if (is_ours)
+					*evicted = index;
 				hyb_slots_set_scarce();
 			}
 			return true;
@@ -411,7 +413,8 @@ take_free_slot(void)
 }
 
 HybSharedSlot *
-hyb_directory_add(const HybSlotKey *key, Oid relid, Oid *evicted)
+hyb_directory_add(const HybSlotKey *key, const HybSlotIndex *index,
+				  HybSlotIndex *evicted)
 {
 	HybSharedSlot *slot = take_free_slot();
 	int32	   *bucket = bucket_of(key);
@@ -428,7 +431,7 @@ hyb_directory_add(const HybSlotKey *key, Oid relid, Oid *evicted)
 	SpinLockAcquire(&slot->mutex);
 	slot->used = true;
 	slot->key = *key;
-	slot->relid = relid;
+	slot->index = *index;
 	slot->next = *bucket;
 	pg_atomic_write_u64(&slot->serial, pg_atomic_read_u64(&slot->serial) + 1);
 	pg_atomic_write_u64(&slot->appended_gen, 0);

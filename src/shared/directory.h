@@ -40,6 +40,13 @@ typedef struct HybSlotKey
 	uint64		life;			/* of the database, see directory.c */
 } HybSlotKey;
 
+/* Which index a worker is to be asked for, and the role that owns it. */
+typedef struct HybSlotIndex
+{
+	Oid			relid;
+	Oid			owner;
+} HybSlotIndex;
+
 /*
  * The shared state of one index; its trees are in the shared arena.
  *
@@ -60,7 +67,7 @@ typedef struct HybSharedSlot
 	int32		number;			/* of this slot; never changes */
 	int32		next;			/* in the bucket or the free list, or -1 */
 	HybSlotKey	key;
-	Oid			relid;			/* of the index, when the slot was made */
+	HybSlotIndex index;			/* as it was when the slot was made */
 	TimestampTz last_use;		/* roughly; for eviction */
 	uint64		tree_bytes;		/* of the stage; a hint unless locked */
 	pg_atomic_uint64 serial;
@@ -154,8 +161,9 @@ extern void hyb_directory_grow(void);
  * NULL if all that were looked at are locked.  Locked exclusively, with trees;
  * hyb_arena_trim afterwards.
  */
-extern HybSharedSlot *hyb_directory_add(const HybSlotKey *key, Oid relid,
-										Oid *evicted);
+extern HybSharedSlot *hyb_directory_add(const HybSlotKey *key,
+										const HybSlotIndex *index,
+										HybSlotIndex *evicted);
 
 /* ---- all slots; the directory is not locked ---- */
 

@@ -232,7 +232,8 @@ hyb_cache_open(HybIndex *ix)
 		memset((char *) cache + sizeof(HybSlotKey), 0,
 			   cache_size - sizeof(HybSlotKey));
 		cache->local_serial = ++local_serials;
-		cache->relid = RelationGetRelid(ix->rel);
+		cache->index.relid = RelationGetRelid(ix->rel);
+		cache->index.owner = ix->rel->rd_rel->relowner;
 		cache->is_temp = ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP;
 		if (cache->is_temp)
 			cache->changes = &no_changes;
@@ -289,13 +290,13 @@ hyb_slot_find(HybCache *cache)
 	return shared != NULL;
 }
 
-void		(*hyb_slot_evicted) (Oid relid) = NULL;
+void		(*hyb_slot_evicted) (const HybSlotIndex *index) = NULL;
 void		(*hyb_slot_made) (HybIndex *ix) = NULL;
 
 bool
 hyb_slot_create(HybCache *cache, bool *made)
 {
-	Oid			evicted = InvalidOid;
+	HybSlotIndex evicted = {InvalidOid, InvalidOid};
 	HybSharedSlot *shared;
 
 	Assert(CritSectionCount == 0);
@@ -310,7 +311,7 @@ hyb_slot_create(HybCache *cache, bool *made)
 	shared = hyb_directory_lookup(&cache->key);
 	if (shared == NULL)
 	{
-		shared = hyb_directory_add(&cache->key, cache->relid, &evicted);
+		shared = hyb_directory_add(&cache->key, &cache->index, &evicted);
 		if (shared != NULL)
 			pg_atomic_fetch_add_u64(&hyb_directory->creations, 1);
 		*made = shared != NULL;
@@ -320,8 +321,8 @@ hyb_slot_create(HybCache *cache, bool *made)
 	cache->seen_creations = pg_atomic_read_u64(&hyb_directory->creations);
 	hyb_directory_unlock();
 	hyb_arena_trim(&hyb_shared_arena);
-	if (OidIsValid(evicted) && hyb_slot_evicted != NULL)
-		hyb_slot_evicted(evicted);
+	if (OidIsValid(evicted.relid) && hyb_slot_evicted != NULL)
+		hyb_slot_evicted(&evicted);
 	return shared != NULL;
 }
 

@@ -22,7 +22,7 @@ typedef struct HybCache
 	HybSlotKey	key;			/* hash key, first */
 	uint64		local_serial;	/* of this use of the object */
 	MemoryContextCallback gone; /* of the relation cache's entry */
-	Oid			relid;
+	HybSlotIndex index;
 	bool		is_temp;
 	bool		tied;			/* `gone` is registered */
 	bool		changing;		/* see hyb_version_prepare */
@@ -161,7 +161,7 @@ extern bool hyb_slot_create(HybCache *cache, bool *made);
  * was lost and built again too often.  The caller of hyb_slot_create, or
  * hyb_stage_close, may hold locks.
  */
-extern void (*hyb_slot_evicted) (Oid relid);
+extern void (*hyb_slot_evicted) (const HybSlotIndex *index);
 
 /*
  * Called, if set, by the first read of an index's log since the server started or

@@ -2,23 +2,22 @@
  * workers.c
  *		Merge workers, and the indexes that wait for one, of all databases.
  *
- * All functions look at short arrays under one spinlock.
+ * All functions look at short arrays under one LWLock, the last in the order of
+ * locks.  They raise no error and wait for nothing else.  Error handlers,
+ * callbacks of transactions and before_shmem_exit callbacks may call them,
+ * whatever other LWLocks their process holds.
  */
 #include "base/compat.h"
 
 #include "miscadmin.h"
 #include "shared/workers.h"
 #include "storage/latch.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "storage/spin.h"
 #include "utils/timestamp.h"
 
-/*
- * Requests that there can be at a time, and those of one role's indexes.  Other
- * roles have the rest for themselves.
- */
+/* Requests that there can be at a time. */
 #define HYB_REQUESTS			256
-#define HYB_OWNER_REQUESTS		(HYB_REQUESTS - HYB_REQUESTS / 8)
 
 typedef enum WorkerState
 {
@@ -45,15 +44,16 @@ typedef struct Request
 	TimestampTz due;			/* no worker takes it before */
 	int			wait_ms;		/* by which it was put off last; 0: never */
 	bool		failed;			/* by an error */
-	bool		asked_again;	/* since a worker took it: what that finds
-								 * done may not be */
+	bool		asked_again;	/* since a worker took it, or since a sweep
+								 * began: what that finds done may not be */
 	HybWorkerRef taken;			/* by this worker, if that has the entry still */
 } Request;
 
-/* All of it is protected by the mutex. */
+/* All of it is protected by the lock. */
 typedef struct Workers
 {
-	slock_t		mutex;
+	LWLockPadded lock;
+	int			tranche;
 	uint32		serials;		/* given so far */
 	Worker		workers[HYB_MAX_WORKERS];
 	Request		requests[HYB_REQUESTS];
@@ -62,7 +62,7 @@ typedef struct Workers
 static Workers *all_workers = NULL;
 
 #ifdef USE_ASSERT_CHECKING
-/* The table of workers and the list, with the mutex held. */
+/* The table of workers and the list, with the lock held. */
 static void
 workers_assert_valid(const Workers *workers)
 {
@@ -84,7 +84,8 @@ workers_assert_valid(const Workers *workers)
 		Assert(request->taken.serial <= workers->serials);
 		if (!OidIsValid(request->task.dbid))
 			continue;
-		Assert(OidIsValid(request->task.relid));
+		Assert(OidIsValid(request->task.owner));
+		Assert(OidIsValid(request->task.relid) || !request->task.look);
 		/* a request that is put off waits for a time within the bounds */
 		Assert(request->wait_ms >= 0 &&
 			   request->wait_ms <= Max(HYB_FAILED_MS_MAX, HYB_LOCKED_MS_MAX));
@@ -98,20 +99,38 @@ workers_assert_valid(const Workers *workers)
 static void
 init_workers(void *memory)
 {
-	SpinLockInit(&((Workers *) memory)->mutex);
+	Workers    *workers = memory;
+
+	workers->tranche = HYB_NEW_TRANCHE("hybrid_workers");
+	LWLockInitialize(&workers->lock.lock, workers->tranche);
+}
+
+static void
+name_workers_tranche(void)
+{
+	HYB_NAME_TRANCHE(all_workers->tranche, "hybrid_workers");
 }
 
 const HybSharedPart hyb_workers_part = {
-	.address = (void **) &all_workers,.size = sizeof(Workers),.init = init_workers
+	.address = (void **) &all_workers,.size = sizeof(Workers),
+	.init = init_workers,.attached = name_workers_tranche
 };
 
 /* Callers have seen to it that there is a control structure. */
 static Workers *
 lock_workers(void)
 {
-	SpinLockAcquire(&all_workers->mutex);
+	Assert(CritSectionCount == 0);
+	LWLockAcquire(&all_workers->lock.lock, LW_EXCLUSIVE);
 	workers_assert_valid(all_workers);
 	return all_workers;
+}
+
+static void
+unlock_workers(Workers *workers)
+{
+	workers_assert_valid(workers);
+	LWLockRelease(&workers->lock.lock);
 }
 
 static bool
@@ -186,6 +205,7 @@ waits(const Workers *workers, const Request *request)
 	return OidIsValid(request->task.dbid) && !is_taken(workers, request);
 }
 
+/* Without an index: the sweep of a database; with neither: a free place. */
 static Request *
 find_request(Workers *workers, Oid dbid, Oid relid)
 {
@@ -197,6 +217,12 @@ find_request(Workers *workers, Oid dbid, Oid relid)
 			return request;
 	}
 	return NULL;
+}
+
+static void
+free_request(Request *request)
+{
+	memset(request, 0, sizeof(*request));
 }
 
 /* What the worker has taken, or NULL. */
@@ -215,53 +241,63 @@ task_of(Workers *workers, const HybWorkerRef *ref)
 	return NULL;
 }
 
-/*
- * Of two requests, the one that a new one may take the place of: what is to be
- * looked at, else what has failed; of these the one that is due later.
- */
-static Request *
-less_missed(Request *a, Request *b)
+/* How much is lost with the request: a look, a merge that fails, a merge, a sweep. */
+static int
+worth(const Request *request)
 {
-	if (a == NULL || b == NULL)
-		return a != NULL ? a : b;
-	if (a->task.look != b->task.look)
-		return a->task.look ? a : b;
-	return a->due > b->due ? a : b;
+	if (!OidIsValid(request->task.relid))
+		return 3;
+	return request->task.look ? 0 : request->failed ? 1 : 2;
+}
+
+static int
+count_requests(const Workers *workers, Oid owner)
+{
+	int			n = 0;
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
+		n += workers->requests[i].task.owner == owner;
+	return n;
 }
 
 /*
- * A place for a new request; NULL if merges wait in all of them, or in as many as
- * one role's indexes can have.
+ * The request that this task's is to displace, or NULL.  It is of the owner that has
+ * most, if that is more than the task's will have; of these the one that is worth
+ * least, and due last.  An owner's own merges are not displaced for another one
+ * of its merges.
  */
 static Request *
-find_request_place(Workers *workers, Oid owner)
+find_displaced(Workers *workers, const HybTask *task)
 {
-	Request    *free = NULL;
-	Request    *room = NULL;
-	Request    *own_room = NULL;
-	int			own = 0;
+	Oid			owner = task->owner;
+	int			most = count_requests(workers, owner) + 1;
+	Request    *least = NULL;
 
 	for (int i = 0; i < HYB_REQUESTS; i++)
 	{
-		Request    *request = &workers->requests[i];
-		bool		is_own = request->task.owner == owner;
+		Oid			other = workers->requests[i].task.owner;
+		int			n = other == owner ? 0 : count_requests(workers, other);
 
-		if (!OidIsValid(request->task.dbid))
+		if (n > most)
 		{
-			free = request;
-			continue;
+			most = n;
+			owner = other;
 		}
-		own += is_own;
-		if (is_taken(workers, request) ||
-			!(request->task.look || request->failed))
-			continue;
-		room = less_missed(room, request);
-		if (is_own)
-			own_room = less_missed(own_room, request);
 	}
-	if (own >= HYB_OWNER_REQUESTS)
-		return own_room;
-	return free != NULL ? free : room;
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (request->task.owner != owner || is_taken(workers, request))
+			continue;
+		if (least == NULL || worth(request) < worth(least) ||
+			(worth(request) == worth(least) && request->due > least->due))
+			least = request;
+	}
+	if (least != NULL && owner == task->owner && OidIsValid(task->relid) &&
+		worth(least) > 1)
+		return NULL;
+	return least;
 }
 
 /* The request is for a merge, and due. */
@@ -276,18 +312,56 @@ make_merge_due(Request *request, TimestampTz now)
 	request->taken.serial = 0;
 }
 
-static Request *
-add_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
-{
-	Request    *request = find_request_place(workers, owner);
+static Request *note_request(Workers *workers, const HybTask *task, TimestampTz now);
 
-	if (request == NULL)
-		return NULL;
-	memset(request, 0, sizeof(*request));
-	request->task.dbid = dbid;
-	request->task.relid = relid;
-	request->task.owner = owner;
+/*
+ * The request loses its place, to the sweep of its database if that is not on the list
+ * yet.
+ */
+static void
+displace(Workers *workers, Request *request, TimestampTz now)
+{
+	Request    *sweep = find_request(workers, request->task.dbid, InvalidOid);
+
+	if (sweep != NULL)
+	{
+		sweep->asked_again = true;
+		free_request(request);
+		return;
+	}
+	request->task.relid = InvalidOid;
 	make_merge_due(request, now);
+}
+
+/* Returns NULL if there is no place; then a sweep of the database is asked for. */
+static Request *
+add_request(Workers *workers, const HybTask *task, TimestampTz now)
+{
+	Request    *request;
+
+	while ((request = find_request(workers, InvalidOid, InvalidOid)) == NULL)
+	{
+		Request    *displaced = find_displaced(workers, task);
+
+		if (displaced == NULL)
+			break;
+		displace(workers, displaced, now);
+		/* that may have made the sweep that this is about */
+		request = find_request(workers, task->dbid, task->relid);
+		if (request != NULL)
+			return request;
+	}
+	if (request != NULL)
+	{
+		request->task = *task;
+		make_merge_due(request, now);
+	}
+	else if (OidIsValid(task->relid))
+	{
+		HybTask		sweep = {.dbid = task->dbid,.owner = task->owner};
+
+		(void) note_request(workers, &sweep, now);
+	}
 	return request;
 }
 
@@ -350,24 +424,24 @@ put_off_database(Workers *workers, Oid dbid, TimestampTz now, int least_ms, int 
  * locked.  A request that has failed waits until its time comes.
  */
 static Request *
-note_request(Workers *workers, Oid dbid, Oid relid, Oid owner, TimestampTz now)
+note_request(Workers *workers, const HybTask *task, TimestampTz now)
 {
-	Request    *request = find_request(workers, dbid, relid);
+	Request    *request = find_request(workers, task->dbid, task->relid);
 
 	if (request == NULL)
-		return add_request(workers, dbid, relid, owner, now);
-	if (OidIsValid(owner))
-		request->task.owner = owner;
-	if (is_taken(workers, request))
+		return add_request(workers, task, now);
+	if (is_taken(workers, request) || !OidIsValid(task->relid))
 		request->asked_again = true;
 	else if (request->task.look || (request->due > now && !request->failed))
 		make_merge_due(request, now);
+	request->task.owner = task->owner;
 	return request;
 }
 
 HybRequestOutcome
 hyb_worker_request(Oid dbid, Oid relid, Oid owner, int most, HybWorkerRef *ref)
 {
+	HybTask		task = {.dbid = dbid,.relid = relid,.owner = owner};
 	TimestampTz now = GetCurrentTimestamp();
 	HybRequestOutcome outcome = HYB_REQUEST_REFUSED;
 	struct Latch *latch = NULL;
@@ -380,7 +454,7 @@ hyb_worker_request(Oid dbid, Oid relid, Oid owner, int most, HybWorkerRef *ref)
 		return HYB_REQUEST_REFUSED;
 	workers = lock_workers();
 	if (most > 0)
-		request = note_request(workers, dbid, relid, owner, now);
+		request = note_request(workers, &task, now);
 	if (request != NULL)
 		outcome = HYB_REQUEST_NOTED;
 	if (request != NULL && !is_taken(workers, request))
@@ -408,7 +482,7 @@ hyb_worker_request(Oid dbid, Oid relid, Oid owner, int most, HybWorkerRef *ref)
 			outcome = HYB_REQUEST_START;
 		}
 	}
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 	if (latch != NULL && outcome == HYB_REQUEST_NOTED)
 		SetLatch(latch);
 	return outcome;
@@ -431,7 +505,7 @@ hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid)
 		worker->state = HYB_WORKER_BUSY;
 		*dbid = worker->dbid;
 	}
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 	return confirmed;
 }
 
@@ -460,7 +534,8 @@ hyb_worker_next(const HybWorkerRef *ref, HybTask *task)
 	if (next != NULL && next->task.dbid == worker->dbid)
 	{
 		next->taken = *ref;
-		next->asked_again = false;
+		/* a sweep that has begun may have passed the index */
+		next->asked_again = next->asked_again && OidIsValid(next->task.swept);
 		work = HYB_WORK_TASK;
 		if (worker->owner != next->task.owner)
 		{
@@ -468,7 +543,7 @@ hyb_worker_next(const HybWorkerRef *ref, HybTask *task)
 			worker->owner_since = now;
 		}
 	}
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 	return work;
 }
 
@@ -495,7 +570,7 @@ hyb_worker_should_yield(const HybWorkerRef *ref, int wait_ms, int most)
 			now >= TimestampTzPlusMilliseconds(request->due, wait_ms) &&
 			!somebody_comes(workers, request->task.dbid, now);
 	}
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 	return yield;
 }
 
@@ -510,9 +585,15 @@ hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
 	{
 		request->taken.serial = 0;
 		if (result == HYB_WORK_DONE && !request->asked_again)
-			request->task.dbid = InvalidOid;
-		else if (result == HYB_WORK_DONE)
+			free_request(request);
+		else if (result == HYB_WORK_DONE && OidIsValid(request->task.relid))
 			make_merge_due(request, now);
+		else if (result == HYB_WORK_DONE)
+		{
+			/* the list may be full for long */
+			request->task.swept = InvalidOid;
+			put_off(request, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
+		}
 		else if (result == HYB_WORK_AGAIN)
 			request->due = now;
 		else if (result == HYB_WORK_LOCKED)
@@ -523,7 +604,19 @@ hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
 			put_off(request, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
 		}
 	}
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
+}
+
+void
+hyb_worker_swept(const HybWorkerRef *ref, Oid relid)
+{
+	Workers    *workers = lock_workers();
+	Request    *request = task_of(workers, ref);
+
+	Assert(request != NULL && !OidIsValid(request->task.relid));
+	if (request != NULL)
+		request->task.swept = relid;
+	unlock_workers(workers);
 }
 
 void
@@ -547,7 +640,7 @@ hyb_worker_look_later(const HybWorkerRef *ref, const HybQuietMark *mark,
 			request->due = TimestampTzPlusMilliseconds(now, wait_ms);
 		}
 	}
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 }
 
 void
@@ -557,7 +650,7 @@ hyb_workers_put_off(Oid dbid)
 	Workers    *workers = lock_workers();
 
 	put_off_database(workers, dbid, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 }
 
 void
@@ -570,7 +663,7 @@ hyb_worker_hand_over(const HybWorkerRef *ref, Oid dbid)
 	Assert(worker != NULL && task_of(workers, ref) == NULL);
 	if (worker != NULL)
 		set_starting(worker, dbid, now);
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 }
 
 void
@@ -584,7 +677,7 @@ hyb_worker_take_back(const HybWorkerRef *ref, Oid own_dbid)
 	put_off_database(workers, worker->dbid, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
 	worker->state = HYB_WORKER_BUSY;
 	worker->dbid = own_dbid;
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 }
 
 /*
@@ -624,7 +717,7 @@ hyb_worker_leave(const HybWorkerRef *ref)
 	}
 	if (leave && worker != NULL)
 		worker->state = HYB_WORKER_FREE;
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 	return leave;
 }
 
@@ -643,7 +736,7 @@ hyb_worker_release(const HybWorkerRef *ref)
 	}
 	if (worker != NULL)
 		worker->state = HYB_WORKER_FREE;
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 }
 
 bool
@@ -670,7 +763,7 @@ hyb_worker_for_waiting(const HybWorkerRef *ref, Oid *dbid)
 		*dbid = next->task.dbid;
 		set_starting(worker, *dbid, now);
 	}
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 	return next != NULL;
 }
 
@@ -684,7 +777,7 @@ hyb_workers_forget(Oid dbid)
 		Request    *request = &workers->requests[i];
 
 		if (request->task.dbid == dbid && !is_taken(workers, request))
-			request->task.dbid = InvalidOid;
+			free_request(request);
 	}
-	SpinLockRelease(&workers->mutex);
+	unlock_workers(workers);
 }

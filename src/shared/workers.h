@@ -14,13 +14,19 @@
  * have not come to that within HYB_WORKER_START_MS are free again; a process
  * that comes later finds that out, and ends.  Others do not expire.
  *
- * One role's indexes take seven eighths of the list at most, and a worker
- * serves other roles' after a turn with them.  So one role's many or slow
- * indexes do not keep another role's from being merged.  Else requests are
+ * Each request has an owner: the role that owns the index.  When the list is
+ * full, a new request displaces one of the owner that has most.  A worker serves
+ * other roles' requests after a turn with one role's.  So one role's many or
+ * slow indexes do not keep another role's from being merged.  Else requests are
  * served in the order in which they are due, in all databases.  When a request
  * of another database has waited longest, a worker that is done hands its
  * entry over to a new process there.  The last worker does not end while
  * requests wait.
+ *
+ * What is displaced, or finds no place, is not forgotten: a request for a sweep
+ * of its database takes its place.  The metapage of each index says whether it
+ * has something to merge.  So a worker that sweeps looks at all indexes of its
+ * database, and asks again for those that have.
  */
 #ifndef HYB_WORKERS_H
 #define HYB_WORKERS_H
@@ -71,10 +77,12 @@ typedef struct HybQuietMark
 typedef struct HybTask
 {
 	Oid			dbid;
-	Oid			relid;
-	Oid			owner;			/* of the index, if known */
+	Oid			relid;			/* InvalidOid: sweep the database */
+	Oid			owner;			/* of the index, or of one for which a sweep
+								 * was asked for */
 	bool		look;			/* only look whether the index is quiet */
 	HybQuietMark mark;			/* if so, what it looked like before */
+	Oid			swept;			/* a sweep: the last index that it has come to */
 } HybTask;
 
 typedef enum HybRequestOutcome
@@ -87,9 +95,8 @@ typedef enum HybRequestOutcome
 extern const HybSharedPart hyb_workers_part;
 
 /*
- * Ask for a worker to merge an index of a role's, which is InvalidOid if it is not
- * known; at most `most` run at a time.  With
- * HYB_REQUEST_START *ref is the entry of the process to start.
+ * Ask for a worker to merge an index of a role's; at most `most` run at a time.
+ * With HYB_REQUEST_START *ref is the entry of the process to start.
  */
 extern HybRequestOutcome hyb_worker_request(Oid dbid, Oid relid, Oid owner,
 											int most, HybWorkerRef *ref);
@@ -134,6 +141,9 @@ extern void hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result);
 /* The same: the index is to be looked at after wait_ms. */
 extern void hyb_worker_look_later(const HybWorkerRef *ref,
 								  const HybQuietMark *mark, int64 wait_ms);
+
+/* A sweep has come to this index, and goes on after it if it stops here. */
+extern void hyb_worker_swept(const HybWorkerRef *ref, Oid relid);
 
 /*
  * The worker has no task and leaves its entry to a process that it is going to

@@ -324,6 +324,6 @@ hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 
 	hyb_merge_request_joins(ix);
 	hyb_merge_consider(ix);
-	hyb_merge_consider_quiet(ix);
+	hyb_merge_ask_if_wanted(ix);
 	return stats;
 }
