@@ -229,7 +229,7 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	/* SET may be what bounds the time that this takes */
 	if (!IsA(pstmt->utilityStmt, VariableSetStmt))
 		hyb_gather_before_read(InvalidOid);
-	ours = hyb_utility_begin(&utility, pstmt, source, read_only_tree);
+	ours = hyb_utility_begin(&utility, pstmt, source, read_only_tree, context);
 	hyb_explain_enter(&explain, pstmt->utilityStmt);
 	PG_TRY();
 	{

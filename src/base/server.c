@@ -212,18 +212,25 @@ hyb_become_caller(const HybCaller *caller)
 	SetUserIdAndSecContext(caller->user, caller->security_context);
 }
 
+Oid
+hyb_owner_of(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
 bool
 hyb_owns(Oid relid)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	bool		owns;
+	Oid			owner = hyb_owner_of(relid);
 
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	owns = has_privs_of_role(GetUserId(),
-							 ((Form_pg_class) GETSTRUCT(tuple))->relowner);
-	ReleaseSysCache(tuple);
-	return owns;
+	return OidIsValid(owner) && has_privs_of_role(GetUserId(), owner);
 }
 
 Relation

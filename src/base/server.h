@@ -111,6 +111,9 @@ typedef struct HybCaller
 extern void hyb_become_owner(HybCaller *caller, Oid owner);
 extern void hyb_become_caller(const HybCaller *caller);
 
+/* Returns the owner of a relation; InvalidOid if it is gone. */
+extern Oid	hyb_owner_of(Oid relid);
+
 /* Does the relation belong to the caller?  False if it is gone. */
 extern bool hyb_owns(Oid relid);
 

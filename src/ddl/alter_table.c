@@ -365,7 +365,7 @@ revert_unserved(const AlterTableStmt *stmt, List *relids, List *names,
 				(errmsg("index \"%s\" becomes one of access method \"%s\"",
 						get_rel_name(lfirst_oid(lc)), DEFAULT_INDEX_TYPE),
 				 errdetail("Access method \"hybrid\" has no operator class for the new type of a column.")));
-		hyb_convert_now(lfirst_oid(lc), BTREE_AM_OID, NULL);
+		hyb_convert_now(lfirst_oid(lc), BTREE_AM_OID, NULL, false);
 	}
 }
 
@@ -465,7 +465,8 @@ make_hybrid(Oid index, Oid hybrid, Datum options)
 	HybConversion conversion;
 	ListCell   *lc;
 
-	if (hyb_conversion_open(&conversion, index, hybrid, NULL, false) != HYB_CONVERT_READY)
+	if (hyb_conversion_open(&conversion, index, hybrid, NULL, false, false) !=
+		HYB_CONVERT_READY)
 	{
 		hyb_conversion_skip(&conversion);
 		return;

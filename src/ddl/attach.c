@@ -14,125 +14,18 @@
  */
 #include "base/compat.h"
 
-#include "access/attmap.h"
 #include "catalog/partition.h"
 #include "ddl/convert.h"
+#include "ddl/match.h"
 #include "ddl/statement.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_utilcmd.h"
 
-/* Returns the operator families that the index would have. */
-static Oid *
-families_of(Relation index, Oid access_method)
-{
-	int			nkeys = index->rd_index->indnkeyatts;
-	oidvector  *classes = hyb_index_classes(index);
-	Oid		   *families = palloc(sizeof(Oid) * nkeys);
-
-	for (int i = 0; i < nkeys; i++)
-	{
-		Oid			class = hyb_twin_class(classes->values[i], access_method);
-
-		families[i] = OidIsValid(class) ? get_opclass_family(class) : InvalidOid;
-	}
-	return families;
-}
-
-/* Runs functions of expressions and predicates as the owner. */
-static IndexInfo *
-index_info(Relation index)
-{
-	HybCaller	caller;
-	IndexInfo  *info;
-
-	hyb_become_owner(&caller, index->rd_rel->relowner);
-	info = BuildIndexInfo(index);
-	hyb_become_caller(&caller);
-	return info;
-}
-
-/* An index of a partitioned table, which exists or is going to be made. */
-typedef struct Definition
-{
-	IndexInfo  *info;
-	Oid		   *collations;
-	Oid		   *families;
-	Oid			table;
-	bool		is_constraint;
-} Definition;
-
-static Definition
-definition_of(Relation index)
-{
-	Definition	definition;
-
-	Assert(index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX);
-	definition.info = index_info(index);
-	definition.collations = index->rd_indcollation;
-	definition.families = index->rd_opfamily;
-	definition.table = index->rd_index->indrelid;
-	definition.is_constraint =
-		OidIsValid(get_index_constraint(RelationGetRelid(index)));
-	return definition;
-}
-
-/* Returns true if the table has the columns of the parent, with their types. */
-static bool
-has_columns_of(TupleDesc table, TupleDesc parent)
-{
-	for (int i = 0; i < parent->natts; i++)
-	{
-		Form_pg_attribute wanted = TupleDescAttr(parent, i);
-		bool		found = wanted->attisdropped;
-
-		for (int j = 0; j < table->natts && !found; j++)
-		{
-			Form_pg_attribute column = TupleDescAttr(table, j);
-
-			found = !column->attisdropped &&
-				strcmp(NameStr(column->attname), NameStr(wanted->attname)) == 0 &&
-				column->atttypid == wanted->atttypid &&
-				column->atttypmod == wanted->atttypmod;
-		}
-		if (!found)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Returns true if the server would attach the index if it had the access method of
- * the one above: as ATExecAttachPartitionIdx (commands/tablecmds.c).
- */
-static bool
-matches(Relation index, Relation table, const Definition *above)
-{
-	Relation	parent = relation_open(above->table, NoLock);
-	bool		result = false;
-
-	if (has_columns_of(RelationGetDescr(table), RelationGetDescr(parent)) &&
-		(!above->is_constraint ||
-		 OidIsValid(get_index_constraint(RelationGetRelid(index)))))
-	{
-		IndexInfo  *info = index_info(index);
-
-		info->ii_Am = above->info->ii_Am;
-		result = CompareIndexInfo(info, above->info, index->rd_indcollation,
-								  above->collations,
-								  families_of(index, info->ii_Am),
-								  above->families,
-								  HYB_ATTRMAP_BY_NAME(RelationGetDescr(table),
-													  RelationGetDescr(parent)));
-	}
-	relation_close(parent, NoLock);
-	return result;
-}
-
 /* Returns the first index of the access method that matches and is not attached. */
 static Oid
-find_match(Relation table, Oid access_method, const Definition *above)
+find_match(Relation table, Oid access_method, const HybDefinition *above)
 {
 	Oid			result = InvalidOid;
 	ListCell   *lc;
@@ -146,7 +39,7 @@ find_match(Relation table, Oid access_method, const Definition *above)
 			continue;
 		index = index_open(lfirst_oid(lc), AccessShareLock);
 		if (!index->rd_rel->relispartition && index->rd_index->indisvalid &&
-			matches(index, table, above))
+			hyb_matches(index, table, above))
 			result = lfirst_oid(lc);
 		index_close(index, AccessShareLock);
 		if (OidIsValid(result))
@@ -170,7 +63,7 @@ other_method(Oid access_method)
  * InvalidOid if there is none, or one that it attaches as it is.
  */
 static Oid
-to_convert(Relation table, const Definition *above)
+to_convert(Relation table, const HybDefinition *above)
 {
 	Oid			other = other_method(above->info->ii_Am);
 	Oid			index = OidIsValid(other) ?
@@ -179,19 +72,6 @@ to_convert(Relation table, const Definition *above)
 	return OidIsValid(index) &&
 		!OidIsValid(find_match(table, above->info->ii_Am, above)) ?
 		index : InvalidOid;
-}
-
-static Oid
-owner_of(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", relid);
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
 }
 
 /* Acts as the owner of the partition, since the server, too, makes its index. */
@@ -204,8 +84,8 @@ convert_to_attach(Oid index, Oid access_method)
 			(errmsg("index \"%s\" becomes one of access method \"%s\"",
 					get_rel_name(index), get_am_name(access_method)),
 			 errdetail("It is attached to an index of that access method.")));
-	hyb_become_owner(&caller, owner_of(index));
-	hyb_convert_now(index, access_method, NULL);
+	hyb_become_owner(&caller, hyb_owner_of(index));
+	hyb_convert_now(index, access_method, NULL, false);
 	hyb_become_caller(&caller);
 }
 
@@ -220,13 +100,13 @@ is_wanted_as_it_is(Relation table, Oid indexoid, Relation parent)
 	foreach(lc, RelationGetIndexList(parent))
 	{
 		Relation	above;
-		Definition	definition;
+		HybDefinition definition;
 
 		if (found || !hyb_index_is_of(lfirst_oid(lc), index->rd_rel->relam))
 			continue;
 		above = index_open(lfirst_oid(lc), AccessShareLock);
-		definition = definition_of(above);
-		found = matches(index, table, &definition);
+		definition = hyb_definition_of(above);
+		found = hyb_matches(index, table, &definition);
 		index_close(above, NoLock);
 	}
 	index_close(index, AccessShareLock);
@@ -244,7 +124,7 @@ attach_indexes_of(Oid tableoid, Oid parentoid)
 	foreach(lc, indexes)
 	{
 		Relation	above = index_open(lfirst_oid(lc), AccessShareLock);
-		Definition	definition = definition_of(above);
+		HybDefinition definition = hyb_definition_of(above);
 		Relation	table = relation_open(tableoid, NoLock);
 		Oid			index = to_convert(table, &definition);
 
@@ -281,7 +161,7 @@ before_attach_table(Oid relid, const RangeVar *name)
 
 /* The same for a partition, which this locks. */
 static Oid
-to_convert_below(Oid partition, LOCKMODE lockmode, const Definition *above)
+to_convert_below(Oid partition, LOCKMODE lockmode, const HybDefinition *above)
 {
 	Relation	table = try_relation_open(partition, lockmode);
 	Oid			index = InvalidOid;
@@ -296,7 +176,7 @@ to_convert_below(Oid partition, LOCKMODE lockmode, const Definition *above)
 
 /* Converts what a new index of the partitioned table is to attach. */
 static void
-attach_above(const Definition *above)
+attach_above(const HybDefinition *above)
 {
 	ListCell   *lc;
 
@@ -315,7 +195,7 @@ attach_above(const Definition *above)
 
 /* Adds column `i`; returns false if the server refuses it. */
 static bool
-define_column(Definition *definition, int i, const IndexElem *element)
+define_column(HybDefinition *definition, int i, const IndexElem *element)
 {
 	Node	   *expression = element->expr;
 	AttrNumber	attnum = element->name == NULL ? InvalidAttrNumber :
@@ -361,12 +241,12 @@ define_column(Definition *definition, int i, const IndexElem *element)
 
 /* As BuildIndexInfo; runs functions of the owner. */
 static void
-simplify(Definition *definition, Node *predicate)
+simplify(HybDefinition *definition, Node *predicate)
 {
 	IndexInfo  *info = definition->info;
 	HybCaller	caller;
 
-	hyb_become_owner(&caller, owner_of(definition->table));
+	hyb_become_owner(&caller, hyb_owner_of(definition->table));
 	info->ii_Expressions = (List *)
 		eval_const_expressions(NULL, (Node *) info->ii_Expressions);
 	predicate = eval_const_expressions(NULL, predicate);
@@ -383,7 +263,7 @@ simplify(Definition *definition, Node *predicate)
  * is said to have had an index.
  */
 static bool
-define(Definition *definition, IndexStmt *stmt, Oid relid, const char *source)
+define(HybDefinition *definition, IndexStmt *stmt, Oid relid, const char *source)
 {
 	IndexStmt  *analyzed = transformIndexStmt(relid, copyObject(stmt),
 											  source ? source : "");
@@ -423,7 +303,7 @@ exists(const IndexStmt *stmt, Oid relid)
 void
 hyb_attach_index_above(IndexStmt *stmt, const char *source)
 {
-	Definition	definition;
+	HybDefinition definition;
 	Oid			relid;
 
 	if (!stmt->relation->inh || stmt->concurrent || stmt->excludeOpNames != NIL)
@@ -478,7 +358,7 @@ hyb_attach_constraints_above(const AlterTableStmt *stmt, Oid relid)
 	{
 		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
 		Constraint *constraint;
-		Definition	definition;
+		HybDefinition definition;
 
 		if (cmd->subtype != AT_AddConstraint)
 			continue;
@@ -528,10 +408,10 @@ before_attach_index(Oid parentoid, const RangeVar *name, Oid to)
 	{
 		Relation	parent = relation_open(parentoid, NoLock);
 
-		Definition	above = definition_of(parent);
+		HybDefinition above = hyb_definition_of(parent);
 
 		match = !OidIsValid(index_get_partition(table, parentoid)) &&
-			matches(index, table, &above);
+			hyb_matches(index, table, &above);
 		relation_close(parent, NoLock);
 	}
 	if (index != NULL)

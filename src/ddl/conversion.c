@@ -21,6 +21,7 @@
 #include "catalog/partition.h"
 #include "commands/progress.h"
 #include "ddl/convert.h"
+#include "ddl/match.h"
 #include "pgstat.h"
 #include "server/before_18/ddl_before_18.h"
 #include "store/handle.h"
@@ -183,6 +184,7 @@ check_part(HybConversion *conversion, Relation index)
 	Oid			access_method = index->rd_rel->relam;
 	char	   *name = RelationGetRelationName(index);
 	bool		to_btree = conversion->access_method == BTREE_AM_OID;
+	char	   *reason = to_btree ? NULL : hyb_table_needs_btree(form->indrelid);
 
 	if (access_method != BTREE_AM_OID && access_method != hyb_convert_target(true))
 		return refuse(conversion, ERRCODE_WRONG_OBJECT_TYPE,
@@ -190,6 +192,10 @@ check_part(HybConversion *conversion, Relation index)
 							   get_am_name(access_method)),
 					  to_btree ? _("Only a hybrid index can be made a btree one.") :
 					  _("Only a btree index can be made a hybrid one."), NULL);
+	if (reason != NULL)
+		return refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
+					  psprintf(_("index \"%s\" has to stay of access method \"btree\""),
+							   name), reason, NULL);
 	if (!form->indisvalid)
 		return refuse(conversion, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 					  psprintf(_("cannot convert invalid index \"%s\""), name), NULL,
@@ -219,6 +225,27 @@ check_alone(HybConversion *conversion, Oid indexoid)
 				  _("Convert that index, with all that are attached to it."));
 }
 
+/*
+ * Refuses an index of a child if it would differ from the one that it corresponds to.
+ * Looks at the parent before the child is locked, since parents are locked first.
+ */
+static bool
+check_below(HybConversion *conversion, Oid indexoid)
+{
+	Oid			other = hyb_convert_target(conversion->access_method == BTREE_AM_OID);
+	Oid			above = conversion->with_children && hyb_index_is_of(indexoid, other) ?
+		hyb_index_above(indexoid, other) : InvalidOid;
+
+	if (!OidIsValid(above))
+		return true;
+	return refuse(conversion, ERRCODE_WRONG_OBJECT_TYPE,
+				  psprintf(_("cannot convert index \"%s\" of a child table alone"),
+						   conversion->name),
+				  psprintf(_("It corresponds to index \"%s\" of the parent table."),
+						   get_rel_name(above)),
+				  _("Convert that index, with all that correspond to it."));
+}
+
 static void
 add_part(HybConversion *conversion, Relation index)
 {
@@ -239,17 +266,27 @@ add_part(HybConversion *conversion, Relation index)
 	conversion->parts = lappend(conversion->parts, part);
 }
 
-/* Adds the index and those attached to it; the tables are locked. */
+/* Returns the index, those attached to it, and those that correspond to it. */
+static List *
+indexes_with(const HybConversion *conversion, LOCKMODE lockmode)
+{
+	List	   *indexes = find_all_inheritors(conversion->index, lockmode, NULL);
+
+	return !conversion->with_children ? indexes :
+		list_concat(indexes, hyb_indexes_below(conversion->index,
+											   conversion->tables));
+}
+
+/* The tables are locked. */
 static HybConvertStatus
 add_parts(HybConversion *conversion)
 {
 	bool		needed = false;
 	ListCell   *lc;
 
-	foreach(lc, find_all_inheritors(conversion->index, ShareUpdateExclusiveLock,
-									NULL))
+	foreach(lc, indexes_with(conversion, ShareUpdateExclusiveLock))
 	{
-		Relation	index = index_open(lfirst_oid(lc), NoLock);
+		Relation	index = index_open(lfirst_oid(lc), ShareUpdateExclusiveLock);
 		bool		ok;
 
 		needed |= !is_as_wanted(conversion, index);
@@ -282,8 +319,22 @@ lock_without_snapshot(Oid relid, LOCKMODE lockmode)
 	LockRelationOid(relid, lockmode);
 }
 
+/* Returns the table, its partitions, and its children of the same owner. */
+static List *
+tables_below(Oid table)
+{
+	List	   *tables = NIL;
+	ListCell   *lc;
+
+	foreach(lc, find_all_inheritors(table, NoLock, NULL))
+		if (get_rel_relispartition(lfirst_oid(lc)) ||
+			hyb_owner_of(lfirst_oid(lc)) == hyb_owner_of(table))
+		tables = lappend_oid(tables, lfirst_oid(lc));
+	return tables;
+}
+
 /*
- * Returns the table, which is locked, and its partitions, after their parents and
+ * Returns the table, which is locked, and those below it, after their parents and
  * locked.  Nothing can be attached to a locked table.
  */
 static List *
@@ -293,7 +344,7 @@ lock_tables(Oid table, LOCKMODE lockmode)
 
 	for (;;)
 	{
-		List	   *tables = find_all_inheritors(table, NoLock, NULL);
+		List	   *tables = tables_below(table);
 		List	   *added = list_difference_oid(tables, locked);
 		ListCell   *lc;
 
@@ -307,7 +358,7 @@ lock_tables(Oid table, LOCKMODE lockmode)
 
 HybConvertStatus
 hyb_conversion_open(HybConversion *conversion, Oid index, Oid access_method,
-					const char *layout, bool concurrently)
+					const char *layout, bool concurrently, bool with_children)
 {
 	LOCKMODE	lockmode = concurrently ? ShareUpdateExclusiveLock :
 		ShareRowExclusiveLock;
@@ -318,8 +369,10 @@ hyb_conversion_open(HybConversion *conversion, Oid index, Oid access_method,
 	conversion->access_method = access_method;
 	conversion->layout = layout;
 	conversion->concurrently = concurrently;
+	conversion->with_children = with_children;
 	conversion->index = index;
-	if (!check_identity(conversion, index, &exists))
+	if (!check_identity(conversion, index, &exists) ||
+		!check_below(conversion, index))
 		return HYB_CONVERT_REFUSED;
 
 	/* the table first, as the server does */
@@ -451,7 +504,7 @@ hyb_conversion_tell(const HybConversion *conversion)
 	/* it may have been replaced while we waited for the lock */
 	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(conversion->index)))
 		return;
-	foreach(lc, find_all_inheritors(conversion->index, NoLock, NULL))
+	foreach(lc, indexes_with(conversion, NoLock))
 		tell_leftovers_of(get_rel_name(lfirst_oid(lc)),
 						  IndexGetRelation(lfirst_oid(lc), false));
 	if (conversion->parts != NIL && conversion->unique &&
@@ -686,11 +739,13 @@ hyb_conversion_now(HybConversion *conversion)
 }
 
 Oid
-hyb_convert_now(Oid index, Oid access_method, const char *layout)
+hyb_convert_now(Oid index, Oid access_method, const char *layout,
+				bool with_children)
 {
 	HybConversion conversion;
 
-	switch (hyb_conversion_open(&conversion, index, access_method, layout, false))
+	switch (hyb_conversion_open(&conversion, index, access_method, layout, false,
+								with_children))
 	{
 		case HYB_CONVERT_REFUSED:
 			hyb_refuse(&conversion.refusal);

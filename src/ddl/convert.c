@@ -23,9 +23,10 @@
 
 /*
  * Returns the indexes of an access method, the largest first by the catalog, but not
- * those that are attached to others.  `where` has a place for the OID of the object
- * that they belong to.  Indexes of other owners come too, so that a NOTICE says that
- * they are skipped.
+ * those that are attached to others.  Those of inheritance children come last, for
+ * most are converted with their parents' and gone then.  `where` has a place for the
+ * OID of the object that they belong to.  Indexes of other owners come too, so that a
+ * NOTICE says that they are skipped.
  *
  * A dump leaves a table of an extension to the extension's script, which would make a
  * btree key again.  If `extensions` is false, such indexes are left out.
@@ -51,8 +52,9 @@ find_indexes(const char *where, Oid object, Oid access_method, bool extensions)
 					 access_method);
 	appendStringInfo(&query, where, object);
 	appendStringInfoString(&query,
-						   " GROUP BY c.oid, c.relname"
-						   " ORDER BY sum(part.relpages) DESC, c.oid");
+						   " GROUP BY c.oid, c.relname, i.indrelid"
+						   " ORDER BY EXISTS (SELECT FROM pg_inherits WHERE inhrelid = i.indrelid),"
+						   " sum(part.relpages) DESC, c.oid");
 	HYB_RESTRICT_SEARCH_PATH();
 	if (SPI_execute(query.data, false, 0) != SPI_OK_SELECT)
 		elog(ERROR, "SPI_execute failed");
@@ -97,14 +99,20 @@ check_table(Oid table)
 }
 
 /*
- * A table comes with its partitions.  Other children are tables of their own, as for
- * REINDEX TABLE.
+ * A table comes with its partitions, and with children of the same owner.  Most
+ * indexes of children are converted with the parent's, and the rest after them.
  */
 static List *
 table_indexes(Oid table, Oid access_method)
 {
 	check_table(table);
-	return find_indexes("i.indislive AND %u IN (SELECT i.indrelid UNION ALL SELECT relid FROM pg_partition_ancestors(i.indrelid))",
+	return find_indexes("i.indislive AND i.indrelid IN"
+						" (WITH RECURSIVE below AS"
+						" (SELECT oid, relowner FROM pg_class WHERE oid = %u"
+						" UNION SELECT t.oid, b.relowner FROM below b"
+						" JOIN pg_inherits ON inhparent = b.oid JOIN pg_class t ON t.oid = inhrelid"
+						" WHERE t.relispartition OR t.relowner = b.relowner)"
+						" SELECT oid FROM below)",
 						table, access_method, true);
 }
 
@@ -156,7 +164,7 @@ convert_now(FunctionCallInfo fcinfo, bool to_hybrid)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	PG_RETURN_OID(hyb_convert_now(PG_GETARG_OID(0), hyb_convert_target(to_hybrid),
-								  layout_argument(fcinfo)));
+								  layout_argument(fcinfo), true));
 }
 
 /*

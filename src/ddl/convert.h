@@ -10,7 +10,7 @@
 
 #include "ddl/twin/twin.h"
 
-/* One index of a conversion: the one asked for, or one attached to it. */
+/* One index of a conversion: the one asked for, or one attached or corresponding. */
 typedef struct HybConvertPart
 {
 	Oid			table;
@@ -38,10 +38,12 @@ typedef struct HybConversion
 	const char *layout;			/* of the hybrid index; NULL: what the storage
 								 * parameters say */
 	bool		concurrently;
+	bool		with_children;	/* with what corresponds to the index below */
 	Oid			index;
 	char	   *schema;
 	char	   *name;			/* NULL if there is no such index */
-	List	   *tables;			/* OIDs, locked; partitions after their parent */
+	List	   *tables;			/* OIDs, locked; those below after their
+								 * parent */
 	List	   *parts;			/* HybConvertPart, in the order of tables */
 	bool		unique;
 	HybConvertState state;
@@ -68,11 +70,15 @@ extern Oid	hyb_convert_target(bool to_hybrid);
  * too if it has another layout.  The lock of the tables conflicts with itself,
  * and so with another conversion.  A concurrent one must hold no snapshot here: the
  * other one waits for snapshots.
+ *
+ * with_children: indexes of inheritance children that correspond to the index
+ * (match.h) are converted with it, and are refused alone.
  */
 extern HybConvertStatus hyb_conversion_open(HybConversion *conversion,
 											Oid index, Oid access_method,
 											const char *layout,
-											bool concurrently);
+											bool concurrently,
+											bool with_children);
 
 /*
  * Refuses, as hyb_conversion_open, if an operation on the index or on one attached to
@@ -103,7 +109,8 @@ extern void hyb_conversion_progress(const HybConversion *conversion,
 extern Oid	hyb_conversion_now(HybConversion *conversion);
 
 /* Opens a conversion, sends its messages, and carries it out likewise. */
-extern Oid	hyb_convert_now(Oid index, Oid access_method, const char *layout);
+extern Oid	hyb_convert_now(Oid index, Oid access_method, const char *layout,
+							bool with_children);
 
 /*
  * Converts one index in transactions of its own, within SPI_connect_ext with

@@ -342,7 +342,7 @@ convert_temporary(const HybConversion *conversion)
 {
 	PushActiveSnapshot(GetTransactionSnapshot());
 	(void) hyb_convert_now(conversion->index, conversion->access_method,
-						   conversion->layout);
+						   conversion->layout, true);
 	PopActiveSnapshot();
 	next_transaction();
 }
@@ -355,7 +355,8 @@ hyb_convert_concurrently(HybConversion *conversion, Oid index,
 
 	/* other sessions must not wait for our snapshot while we wait for a lock */
 	next_transaction();
-	status = hyb_conversion_open(conversion, index, access_method, layout, true);
+	status = hyb_conversion_open(conversion, index, access_method, layout, true,
+								 true);
 	if (status == HYB_CONVERT_READY && !again &&
 		hyb_conversion_is_unfinished(conversion))
 		status = HYB_CONVERT_REFUSED;

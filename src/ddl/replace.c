@@ -13,6 +13,7 @@
 #include "catalog/catalog.h"
 #include "catalog/pg_type.h"
 #include "common/keywords.h"
+#include "ddl/match.h"
 #include "ddl/statement.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_type.h"
@@ -35,9 +36,10 @@ hyb_replace_init(void)
 }
 
 /*
- * The marker makes hybrid wherever a definition has it.  Without it the setting
- * decides, also in restores of dumps, scripts of extensions, functions, event
- * triggers, background workers and logical apply.  The exceptions:
+ * The marker makes hybrid wherever a definition has it.  Without it the parent's
+ * constraint decides (means_hybrid).  Else the setting does, also in restores of
+ * dumps, scripts of extensions, functions, event triggers, background workers and
+ * logical apply.  The exceptions:
  *
  * - In a binary upgrade nothing changes: the dump describes files that exist, and
  *   pg_upgrade restores the database's setting before its tables.
@@ -148,17 +150,26 @@ column_type(Oid relid, const char *name)
 }
 
 /*
- * Fails if btree has no operator class for a column either.  The server's own message
- * would get the hint on our classes (server/errors.c), which is wrong here.
+ * Fails if the table may have no hybrid index, or if btree has no operator class for a
+ * column either.  In that case the server's own message would get the hint on our
+ * classes (server/errors.c), which is wrong here.
  */
 static void
-check_types(const IndexStmt *stmt, Oid hybrid)
+check_index(const IndexStmt *stmt, Oid hybrid)
 {
 	Oid			relid = RangeVarGetRelid(stmt->relation, NoLock, true);
+	char	   *reason;
 	ListCell   *lc;
 
 	if (!OidIsValid(relid) || !hyb_owns(relid))
 		return;
+	reason = hyb_table_needs_btree(relid);
+	if (reason != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("an index of table \"%s\" has to be of access method \"btree\"",
+						stmt->relation->relname),
+				 errdetail_internal("%s", reason)));
 	foreach(lc, stmt->indexParams)
 	{
 		IndexElem  *element = lfirst_node(IndexElem, lc);
@@ -179,8 +190,10 @@ check_types(const IndexStmt *stmt, Oid hybrid)
 static char *
 table_needs_btree(Oid relid, bool unique, bool primary)
 {
-	return IsCatalogRelationOid(relid) ?
-		_("It is an index of a system catalog.") :
+	char	   *reason = IsCatalogRelationOid(relid) ?
+		_("It is an index of a system catalog.") : hyb_table_needs_btree(relid);
+
+	return reason != NULL ? reason :
 		hyb_before_18_needs_btree(relid, unique, primary);
 }
 
@@ -339,6 +352,44 @@ is_explicit(const HybStatement *statement, const IndexStmt *stmt)
 }
 
 /*
+ * Returns true if a PRIMARY KEY or UNIQUE constraint without the marker is to be
+ * hybrid: by the setting, or by the parent's constraint of these columns.
+ *
+ * An extension may make a child's constraint from what the server prints of the
+ * parent's (pg_get_constraintdef), which has no access method.  TimescaleDB does, and
+ * INSERT ... ON CONFLICT then wants both to have the same one.  So within a function
+ * or an extension's command the parent's access method is the child's.  A statement by
+ * itself may be a dump's, which prints parents and children as they are.
+ */
+static bool
+means_hybrid(const HybStatement *statement, Oid relid, bool primary, List *keys,
+			 List *included, Oid hybrid)
+{
+	Oid			above = statement->nested ?
+		hyb_constraint_index_above(relid, primary, keys, included) : InvalidOid;
+
+	return OidIsValid(above) ? hyb_index_is_of(above, hybrid) :
+		hyb_replaces_btree();
+}
+
+/* The same for the index of a constraint of CREATE TABLE. */
+static bool
+index_means_hybrid(const HybStatement *statement, const IndexStmt *stmt, Oid hybrid)
+{
+	List	   *names[2] = {NIL, NIL};
+	ListCell   *lc;
+
+	if (!stmt->isconstraint || stmt->excludeOpNames != NIL)
+		return hyb_replaces_btree() && !is_explicit(statement, stmt);
+	foreach(lc, stmt->indexParams)
+		names[0] = lappend(names[0], makeString(lfirst_node(IndexElem, lc)->name));
+	foreach(lc, stmt->indexIncludingParams)
+		names[1] = lappend(names[1], makeString(lfirst_node(IndexElem, lc)->name));
+	return means_hybrid(statement, RangeVarGetRelid(stmt->relation, NoLock, true),
+						stmt->primary, names[0], names[1], hybrid);
+}
+
+/*
  * LIKE copies a hybrid index to a table that can have none: it becomes btree, with
  * btree's operator classes and the storage parameters that btree has.
  */
@@ -384,12 +435,11 @@ hyb_replace_in_index(const HybStatement *statement)
 	Oid			relid;
 	char	   *detail;
 
-	if ((!is_hybrid && !is_btree) ||
-		(is_btree && !marked && (!hyb_replaces_btree() ||
-								 is_explicit(statement, stmt))))
+	if (!is_hybrid && !is_btree)
 		return;
 	hybrid = get_index_am_oid("hybrid", true);
-	if (!OidIsValid(hybrid))
+	if (!OidIsValid(hybrid) ||
+		(is_btree && !marked && !index_means_hybrid(statement, stmt, hybrid)))
 		return;
 	if (is_hybrid && copied_to_btree(stmt, hybrid))
 		return;
@@ -397,7 +447,7 @@ hyb_replace_in_index(const HybStatement *statement)
 		stmt->options = hyb_marker_added(stmt->options);
 	if (is_hybrid && stmt->excludeOpNames == NIL && !names_classes(stmt))
 	{
-		check_types(stmt, hybrid);
+		check_index(stmt, hybrid);
 		return;
 	}
 
@@ -407,8 +457,8 @@ hyb_replace_in_index(const HybStatement *statement)
 	Assert(OidIsValid(relid));
 	if (index_serves(stmt, relid, statement->source, NULL, hybrid, &detail))
 		stmt->accessMethod = "hybrid";
-	else if (hyb_replaces_btree() && !marked &&
-			 (is_btree || stmt->excludeOpNames != NIL))
+	else if (!marked &&
+			 (is_btree || (hyb_replaces_btree() && stmt->excludeOpNames != NIL)))
 	{
 		tell(stmt->relation->relname, stmt->idxname, detail);
 		stmt->accessMethod = DEFAULT_INDEX_TYPE;
@@ -416,7 +466,7 @@ hyb_replace_in_index(const HybStatement *statement)
 	}
 	else
 	{
-		check_types(stmt, hybrid);
+		check_index(stmt, hybrid);
 		stmt->accessMethod = "hybrid";	/* and the server will say why not */
 	}
 	if (stmt->isconstraint && stmt->excludeOpNames == NIL)
@@ -517,6 +567,8 @@ replace_in_constraint(const HybStatement *statement, Oid relid,
 	AlterTableStmt *stmt = castNode(AlterTableStmt, statement->tree);
 	bool		marked = hyb_marker_in(constraint->options);
 	bool		exclusion = constraint->contype == CONSTR_EXCLUSION;
+	List	   *keys = column == NULL ? constraint->keys :
+		list_make1(makeString(column->colname));
 	Oid			hybrid = get_index_am_oid("hybrid", true);
 	char	   *detail;
 
@@ -524,12 +576,16 @@ replace_in_constraint(const HybStatement *statement, Oid relid,
 	if (exclusion && OidIsValid(hybrid) && excludes_by_classes(constraint) &&
 		strcmp(constraint->access_method, "hybrid") == 0)
 		(void) exclusion_serves(stmt, relid, constraint, hybrid, &detail);
-	if ((!marked && !hyb_replaces_btree()) || !OidIsValid(hybrid) ||
-		constraint->indexname != NULL ||
+	if (!OidIsValid(hybrid) || constraint->indexname != NULL ||
 		(exclusion ? !excludes_by_default(statement, constraint) :
 		 (constraint->contype != CONSTR_PRIMARY &&
 		  constraint->contype != CONSTR_UNIQUE) ||
 		 HYB_WITHOUT_OVERLAPS(constraint)))
+		return;
+	if (!marked &&
+		!(exclusion ? hyb_replaces_btree() :
+		  means_hybrid(statement, relid, constraint->contype == CONSTR_PRIMARY,
+					   keys, constraint->including, hybrid)))
 		return;
 	if (!constraint_serves(stmt, relid, constraint, column, hybrid, &detail) &&
 		!marked)

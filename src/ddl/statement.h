@@ -15,6 +15,7 @@ typedef struct HybStatement
 	Node	   *tree;
 	const char *source;			/* text of the query string, NULL if unknown */
 	int			location;		/* where the statement begins in it, or -1 */
+	bool		nested;			/* in a function or an extension's command */
 } HybStatement;
 
 /* Defines the setting hybridindex.replace_btree. */
@@ -25,9 +26,9 @@ extern bool hyb_replaces_btree(void);
 
 /*
  * Indexes that are to be hybrid get this access method, and those of constraints the
- * marker: by the setting hybridindex.replace_btree, or because they have the marker
- * already.  What cannot be hybrid stays as it is, with a NOTICE.  Locks the table as
- * the statement will.
+ * marker: by the setting hybridindex.replace_btree, by the parent's constraint, or
+ * because they have the marker already.  What cannot be hybrid stays as it is, with a
+ * NOTICE.  Locks the table as the statement will.
  */
 extern void hyb_replace_in_index(const HybStatement *statement);
 

@@ -32,6 +32,7 @@ static HybUtility *current = NULL;
 /* Of the statement that has loaded the library, in TopTransactionContext. */
 static Node *first_tree = NULL;
 static SubTransactionId first_subtransaction;
+static bool first_nested = false;
 static HybAfterStatement first_after;
 
 /* Returns the relation of a statement that concerns us, else NULL. */
@@ -126,14 +127,30 @@ end_once(HybAfterStatement *after)
 		execute_later(ended.later);
 }
 
+/*
+ * Returns true for a statement of a function or an extension, and for a part of one.
+ * Never in a binary upgrade: what it restores describes files that exist.
+ */
+static bool
+is_nested(ProcessUtilityContext context)
+{
+	if (IsBinaryUpgrade)
+		return false;
+	if (context == PROCESS_UTILITY_SUBCOMMAND)
+		return current != NULL ? current->nested : first_nested;
+	return context == PROCESS_UTILITY_QUERY ||
+		context == PROCESS_UTILITY_QUERY_NONATOMIC;
+}
+
 PlannedStmt *
 hyb_utility_begin(HybUtility *utility, PlannedStmt *pstmt, const char *source,
-				  bool read_only_tree)
+				  bool read_only_tree, ProcessUtilityContext context)
 {
 	HybStatement statement;
 	PlannedStmt *ours = pstmt;
 
 	memset(&utility->after, 0, sizeof(HybAfterStatement));
+	utility->nested = is_nested(context);
 	if (relation_of(pstmt->utilityStmt) != NULL && !XactReadOnly &&
 		!RecoveryInProgress() && !IsInParallelMode())
 	{
@@ -141,6 +158,7 @@ hyb_utility_begin(HybUtility *utility, PlannedStmt *pstmt, const char *source,
 		statement.tree = ours->utilityStmt;
 		statement.source = source;
 		statement.location = pstmt->stmt_location;
+		statement.nested = utility->nested;
 		before_statement(&statement, &utility->after);
 	}
 	utility->tree = ours->utilityStmt;
@@ -180,6 +198,14 @@ find_source(HybStatement *statement)
 	statement->location = executed->stmt_location;
 }
 
+static void
+forget_first(XactEvent event, void *arg)
+{
+	first_tree = NULL;
+	first_nested = false;
+	memset(&first_after, 0, sizeof(first_after));
+}
+
 /* Event trigger of the extension, on ddl_command_start and ddl_command_end. */
 Datum
 hybrid_ddl_command(PG_FUNCTION_ARGS)
@@ -210,23 +236,17 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 			first_tree = data->parsetree;
 			first_subtransaction = GetCurrentSubTransactionId();
 			find_source(&statement);
+			first_nested = statement.nested = statement.source == NULL && !IsBinaryUpgrade;
 			before_statement(&statement, &first_after);
 		}
 	}
 	else if (first_tree == data->parsetree)
 	{
 		end_once(&first_after);
-		first_tree = NULL;
+		forget_first(XACT_EVENT_COMMIT, NULL);
 	}
 	MemoryContextSwitchTo(old_context);
 	PG_RETURN_NULL();
-}
-
-static void
-forget_first(XactEvent event, void *arg)
-{
-	first_tree = NULL;
-	memset(&first_after, 0, sizeof(first_after));
 }
 
 /* The statement fails with its subtransaction, or with one around that. */

@@ -9,11 +9,13 @@
 #include "ddl/statement.h"
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
+#include "tcop/utility.h"
 
 /* A utility statement that the server carries out. */
 typedef struct HybUtility
 {
 	Node	   *tree;
+	bool		nested;			/* in a function or an extension's command */
 	HybAfterStatement after;	/* what is to be done after it */
 	struct HybUtility *outer;	/* the statement that this one is part of */
 } HybUtility;
@@ -26,7 +28,8 @@ extern void hyb_utility_init(void);
  * copy that has been changed.
  */
 extern PlannedStmt *hyb_utility_begin(HybUtility *utility, PlannedStmt *pstmt,
-									  const char *source, bool read_only_tree);
+									  const char *source, bool read_only_tree,
+									  ProcessUtilityContext context);
 
 /* After it, also after an error. */
 extern void hyb_utility_leave(const HybUtility *utility);

@@ -6,6 +6,7 @@
 
 #include "access/reloptions.h"
 #include "catalog/indexing.h"
+#include "catalog/pg_type.h"
 #include "ddl/twin/twin.h"
 #include "nodes/makefuncs.h"
 #include "store/settings.h"
@@ -105,6 +106,21 @@ hyb_index_set_options(Oid index, Datum reloptions)
 }
 
 /* ---- definitions ---- */
+
+char *
+hyb_table_needs_btree(Oid relid)
+{
+	Oid			schema = get_namespace_oid("_timescaledb_internal", true);
+	Oid			type = !OidIsValid(schema) ? InvalidOid :
+		GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+						CStringGetDatum("compressed_data"),
+						ObjectIdGetDatum(schema));
+
+	for (AttrNumber i = 1; OidIsValid(type) && get_attname(relid, i, true) != NULL; i++)
+		if (get_atttype(relid, i) == type)
+			return _("TimescaleDB reads an index of compressed rows as only btree returns it.");
+	return NULL;
+}
 
 void
 hyb_index_stop_checking(Oid index, bool until_commit)

@@ -136,6 +136,13 @@ extern void hyb_index_set_options(Oid index, Datum reloptions);
 
 /* ---- definitions (index_catalog.c) ---- */
 
+/*
+ * Returns why each index of the table has to be btree, or NULL.  A scan of TimescaleDB
+ * over its compressed chunks takes index tuples (xs_itup), and the server ends if there
+ * are heap tuples instead, which hybrid returns because they may be longer.
+ */
+extern char *hyb_table_needs_btree(Oid relid);
+
 /* The index stops to look for duplicates, or does so at the end of transactions only. */
 extern void hyb_index_stop_checking(Oid index, bool until_commit);
 
