@@ -121,11 +121,6 @@ RESET ROLE;
 REVOKE MAINTAIN ON pr FROM regress_hyb_none;
 \endif
 
--- a script of another version than the library
-CREATE FUNCTION pr_stats(regclass, boolean, OUT a int, OUT b int) AS '$libdir/hybridindex', 'hybrid_index_stats' LANGUAGE C;
-SELECT hyb_error('SELECT pr_stats(''pr_a'', false)');
-DROP FUNCTION pr_stats;
-
 ALTER TABLE pr ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_hyb_owner;
 SELECT answer FROM pr_try() WHERE f ~ 'may_contain|approx';

@@ -11,12 +11,13 @@
 #include "access/itup.h"
 #include "access/nbtree.h"
 #include "build/build.h"
+#include "catalog/pg_type.h"
 #include "common/pg_prng.h"
 #include "ddl/twin/twin.h"
-#include "funcapi.h"
 #include "key/key.h"
 #include "leaf/leaf.h"
 #include "sql/inspect.h"
+#include "sql/result_row.h"
 #include "storage/bufmgr.h"
 #include "store/handle.h"
 #include "utils/memutils.h"
@@ -296,7 +297,7 @@ read_some(Sample *s)
 /* ---- the function ---- */
 
 /* Returns the bytes of a hybrid index with this number of entries. */
-static Datum
+static int64
 hybrid_size(const SampleLayout *layout, double entries)
 {
 	double		leaves = layout->runs == 0 ? 0 :
@@ -306,7 +307,7 @@ hybrid_size(const SampleLayout *layout, double entries)
 	double		inner = leaves > 1 ? ceil(leaves * child / HYB_PAGE_CAPACITY) : 0;
 
 	/* with the metapage */
-	return Int64GetDatum((int64) (1 + leaves + inner) * BLCKSZ);
+	return (int64) (1 + leaves + inner) * BLCKSZ;
 }
 
 /* Sets up both layouts, or notes why there is only one. */
@@ -329,6 +330,20 @@ prepare_layouts(Sample *s)
 	}
 }
 
+static void
+put_int8(HybResultRow *row, bool known, int64 number)
+{
+	hyb_result_put(row, INT8OID, known, Int64GetDatum(number));
+}
+
+/* NULL is put for NULL. */
+static void
+put_text(HybResultRow *row, const char *words)
+{
+	hyb_result_put(row, TEXTOID, words != NULL,
+				   words != NULL ? CStringGetTextDatum(words) : (Datum) 0);
+}
+
 /*
  * hybrid_estimate(index regclass, nowait boolean, OUT entries bigint, OUT
  * duplicates double precision, OUT btree_bytes bigint, OUT hybrid_bytes bigint,
@@ -341,11 +356,13 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 	Oid			indexoid = PG_GETARG_OID(0);
 	HybInspected inspected;
 	HybRefusal	refusal;
-	Datum		values[8];
-	bool		nulls[8] = {false};
-	TupleDesc	tupdesc = hyb_result_columns(fcinfo, lengthof(values));
+	HybResultRow row;
 	Sample	   *s = palloc0(sizeof(Sample));
+	double		entries = 0;
+	bool		possible;
+	bool		trie;
 
+	hyb_result_begin(fcinfo, false, &row);
 	if (!hyb_inspect_read(indexoid, PG_GETARG_BOOL(1), HYB_ACCESS_READ_BTREE,
 						  &inspected))
 		PG_RETURN_NULL();
@@ -363,32 +380,23 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 	/* the same index, the same sample */
 	pg_prng_seed(&s->random, indexoid);
 
-	if (hyb_twin_possible(s->index, get_index_am_oid("hybrid", false), &refusal))
+	possible = hyb_twin_possible(s->index, get_index_am_oid("hybrid", false), &refusal);
+	if (possible)
 	{
-		double		entries;
-
 		prepare_layouts(s);
 		entries = s->nblocks <= SAMPLE_MAX_READS ? read_all(s) : read_some(s);
-		values[0] = Int64GetDatum((int64) entries);
-		values[1] = Float8GetDatum(s->entries > 0 ?
-								   s->duplicates / s->entries : 0);
-		values[3] = hybrid_size(&s->layouts[0], entries);
-		nulls[5] = true;
-		nulls[6] = s->nlayouts == 1;
-		nulls[7] = !nulls[6];
-		if (nulls[6])
-			values[7] = CStringGetTextDatum(s->obstacle.detail);
-		else
-			values[6] = hybrid_size(&s->layouts[1], entries);
 	}
-	else
-	{
-		nulls[0] = nulls[1] = nulls[3] = nulls[6] = nulls[7] = true;
-		values[5] = CStringGetTextDatum(refusal.hint == NULL ? refusal.detail :
-										psprintf("%s %s", refusal.detail, refusal.hint));
-	}
-	values[2] = Int64GetDatum((int64) s->nblocks * BLCKSZ);
-	values[4] = Int64GetDatum(s->reads);
+	put_int8(&row, possible, (int64) entries);
+	hyb_result_put(&row, FLOAT8OID, possible,
+				   Float8GetDatum(s->entries > 0 ? s->duplicates / s->entries : 0));
+	put_int8(&row, true, (int64) s->nblocks * BLCKSZ);
+	put_int8(&row, possible, hybrid_size(&s->layouts[0], entries));
+	put_int8(&row, true, s->reads);
+	put_text(&row, possible ? NULL : refusal.hint == NULL ? refusal.detail :
+			 psprintf("%s %s", refusal.detail, refusal.hint));
+	trie = possible && s->nlayouts > 1;
+	put_int8(&row, trie, hybrid_size(&s->layouts[1], entries));
+	put_text(&row, possible && !trie ? s->obstacle.detail : NULL);
 	hyb_inspect_close(&inspected);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+	return hyb_result_datum(&row);
 }

@@ -17,9 +17,9 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "filter/filter_choice.h"
-#include "funcapi.h"
 #include "hot/hot.h"
 #include "insert/gather.h"
 #include "key/encoded.h"
@@ -31,6 +31,7 @@
 #include "shared/shared_arena.h"
 #include "shared/workers.h"
 #include "sql/inspect.h"
+#include "sql/result_row.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "store/handle.h"
@@ -43,7 +44,6 @@
 #include "utils/rls.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
-#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(hybrid_merge);
 PG_FUNCTION_INFO_V1(hybrid_index_stats);
@@ -289,21 +289,6 @@ count_generation(HybIndex *ix, const HybGeneration *generation,
 	return true;
 }
 
-TupleDesc
-hyb_result_columns(FunctionCallInfo fcinfo, int ncolumns)
-{
-	TupleDesc	tupdesc;
-
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE ||
-		tupdesc->natts != ncolumns)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("the function does not return the row that its library has for it"),
-				 errdetail("The row has %d columns.", ncolumns),
-				 errhint("ALTER EXTENSION hybridindex UPDATE brings the extension to the version of its library.")));
-	return tupdesc;
-}
-
 /*
  * Returns the number of live entries of the delta log, or the estimate of the metapage
  * if a merge changes it meanwhile.
@@ -325,37 +310,14 @@ count_log_live(HybIndex *ix)
 	return n;
 }
 
-/* A row of a result, column by column. */
-typedef struct ResultRow
-{
-	Datum		values[42];
-	bool		nulls[42];
-	int			n;
-} ResultRow;
-
 static void
-put_datum(ResultRow *row, bool known, Datum value)
+put_count(HybResultRow *row, bool known, uint64 count)
 {
-	row->nulls[row->n] = !known;
-	row->values[row->n++] = value;
-}
-
-static Datum
-row_datum(TupleDesc tupdesc, ResultRow *row)
-{
-	Assert(row->n == tupdesc->natts);
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), row->values,
-											 row->nulls));
+	hyb_result_put(row, INT8OID, known, Int64GetDatum((int64) count));
 }
 
 static void
-put_count(ResultRow *row, bool known, uint64 count)
-{
-	put_datum(row, known, Int64GetDatum((int64) count));
-}
-
-static void
-put_counters(ResultRow *row, bool known, const uint64 *counters)
+put_counters(HybResultRow *row, bool known, const uint64 *counters)
 {
 	put_count(row, known, counters[HYB_PROBE_HIT] +
 			  counters[HYB_PROBE_NEGATIVE] +
@@ -369,7 +331,7 @@ put_counters(ResultRow *row, bool known, const uint64 *counters)
 
 /* Trees over the log. */
 static void
-put_trees(ResultRow *row, const HybLogStats *dynamic)
+put_trees(HybResultRow *row, const HybLogStats *dynamic)
 {
 	bool		idle = !dynamic->busy;
 
@@ -379,7 +341,7 @@ put_trees(ResultRow *row, const HybLogStats *dynamic)
 	put_count(row, idle, dynamic->tree_entries);
 	put_count(row, idle, dynamic->compact_entries);
 	put_count(row, idle, dynamic->rebuilds);
-	put_datum(row, true, BoolGetDatum(dynamic->shared));
+	hyb_result_put(row, BOOLOID, true, BoolGetDatum(dynamic->shared));
 }
 
 static uint64
@@ -390,23 +352,24 @@ tree_pages(const HybLevel *level)
 
 /* Static levels, what newer ones than the oldest hold, and writes of merges. */
 static void
-put_levels(ResultRow *row, const HybMetaPage *meta, const HybLevel *total)
+put_levels(HybResultRow *row, const HybMetaPage *meta, const HybLevel *total)
 {
 	const HybLevel *oldest = &meta->levels[0];
 	double		merged = 0;
 
 	if (total->tids > 0)
 		merged = (double) meta->merged_entries * tree_pages(total) / total->tids;
-	put_datum(row, true, Int32GetDatum((int32) meta->nlevels));
+	hyb_result_put(row, INT4OID, true, Int32GetDatum((int32) meta->nlevels));
 	put_count(row, true, total->tids - oldest->tids);
 	put_count(row, true, (tree_pages(total) - tree_pages(oldest)) * BLCKSZ);
 	put_count(row, true, meta->moved_entries);
 	put_count(row, true, meta->written_pages * BLCKSZ);
-	put_datum(row, merged > 0, Float8GetDatum(merged > 0 ? meta->written_pages / merged : 0));
+	hyb_result_put(row, FLOAT8OID, merged > 0,
+				   Float8GetDatum(merged > 0 ? meta->written_pages / merged : 0));
 }
 
 static void
-put_hot(ResultRow *row, const HybIndex *ix)
+put_hot(HybResultRow *row, const HybIndex *ix)
 {
 	uint64		lookups;
 	uint64		hits;
@@ -428,8 +391,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	HybIndex   *ix;
 	HybMetaPage meta;
 	HybLogStats dynamic;
-	TupleDesc	tupdesc;
-	ResultRow	row = {.n = 0};
+	HybResultRow row;
 	HybLevel	total;
 	double		fill = 0;
 	bool		filled;
@@ -439,8 +401,7 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	uint64		live;
 	BlockNumber nblocks;
 
-	tupdesc = hyb_result_columns(fcinfo, lengthof(row.values));
-
+	hyb_result_begin(fcinfo, false, &row);
 	if (!hyb_inspect_read(PG_GETARG_OID(0), nowait, HYB_ACCESS_READ, &inspected))
 		PG_RETURN_NULL();
 	ix = hyb_index_create_handle(inspected.index);
@@ -462,30 +423,30 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	put_count(&row, true, total.leaf_pages);
 	put_count(&row, true, total.inner_pages);
 	put_count(&row, true, tree_pages(&total) * BLCKSZ);
-	put_datum(&row, true, Int32GetDatum((int32) total.root.height));
+	hyb_result_put(&row, INT4OID, true, Int32GetDatum((int32) total.root.height));
 	put_count(&row, true, log_entries);
 	put_count(&row, true, delta_pages);
 	put_count(&row, true, delta_pages * BLCKSZ);
 	put_count(&row, true, hyb_meta_free(&meta, nblocks));
 	put_count(&row, true, nblocks);
 	put_count(&row, true, (uint64) nblocks * BLCKSZ);
-	put_datum(&row, live != 0, Float8GetDatum(live == 0 ? 0.0 :
-											  (double) nblocks * BLCKSZ / (double) live));
+	hyb_result_put(&row, FLOAT8OID, live != 0, Float8GetDatum(live == 0 ? 0.0 :
+															  (double) nblocks * BLCKSZ / (double) live));
 	put_count(&row, true, meta.merges);
 	put_count(&row, true, meta.merged_entries);
-	put_datum(&row, true, BoolGetDatum(meta.frozen.number != 0));
+	hyb_result_put(&row, BOOLOID, true, BoolGetDatum(meta.frozen.number != 0));
 	put_trees(&row, &dynamic);
 	put_count(&row, true, total.filter_pages);
 	put_count(&row, true, total.filter_pages * BLCKSZ);
 	put_counters(&row, idle, dynamic.counters);
 	filled = hyb_static_fill(ix, &fill);
-	put_datum(&row, filled, Float8GetDatum(fill));
+	hyb_result_put(&row, FLOAT8OID, filled, Float8GetDatum(fill));
 	put_levels(&row, &meta, &total);
 	put_count(&row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
 	put_hot(&row, ix);
 	put_count(&row, idle, dynamic.counters[HYB_INDEX_ONLY_SCANS]);
 	hyb_inspect_close(&inspected);
-	return row_datum(tupdesc, &row);
+	return hyb_result_datum(&row);
 }
 
 /*
@@ -503,30 +464,28 @@ progress_granted(const HybProgress *merge)
 Datum
 hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	HybResultRow row;
 
-	InitMaterializedSRF(fcinfo, 0);
+	hyb_result_begin(fcinfo, true, &row);
 	for (int i = 0; i < HYB_PROGRESS_ENTRIES; i++)
 	{
 		HybProgress merge;
-		ResultRow	row = {.n = 0};
 		bool		seen;
 
 		if (!hyb_progress_read(i, &merge))
 			continue;
 		seen = progress_granted(&merge);
-		put_datum(&row, true, ObjectIdGetDatum(merge.dbid));
-		put_datum(&row, seen, ObjectIdGetDatum(merge.relid));
-		put_datum(&row, true, Int32GetDatum(merge.pid));
+		hyb_result_put(&row, OIDOID, true, ObjectIdGetDatum(merge.dbid));
+		hyb_result_put(&row, OIDOID, seen, ObjectIdGetDatum(merge.relid));
+		hyb_result_put(&row, INT4OID, true, Int32GetDatum(merge.pid));
 		put_count(&row, seen, merge.entries_total);
 		put_count(&row, seen, merge.entries_done);
 		put_count(&row, seen, merge.entries_moved);
-		put_datum(&row, seen && merge.pass_level != 0,
-				  Int32GetDatum(merge.pass_level));
+		hyb_result_put(&row, INT4OID, seen && merge.pass_level != 0,
+					   Int32GetDatum(merge.pass_level));
 		put_count(&row, seen, merge.steps);
-		put_datum(&row, seen, TimestampTzGetDatum(merge.started));
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row.values,
-							 row.nulls);
+		hyb_result_put(&row, TIMESTAMPTZOID, seen, TimestampTzGetDatum(merge.started));
+		hyb_result_add(&row);
 	}
 	return (Datum) 0;
 }
@@ -536,26 +495,26 @@ Datum
 hybrid_memory_info(PG_FUNCTION_ARGS)
 {
 	HybMemoryStats stats;
-	TupleDesc	tupdesc = hyb_result_columns(fcinfo, 12);
-	ResultRow	row = {.n = 0};
+	HybResultRow row;
 	uint64		hot;
 	uint64		hot_used;
 
+	hyb_result_begin(fcinfo, false, &row);
 	hyb_memory_stats(&stats);
 	hyb_hot_memory(&hot, &hot_used);
 	put_count(&row, true, (uint64) hyb_dynamic_memory_kb * 1024);
 	put_count(&row, true, stats.budget);
 	put_count(&row, true, stats.reserved);
-	put_datum(&row, true, Int32GetDatum((int32) stats.segments));
+	hyb_result_put(&row, INT4OID, true, Int32GetDatum((int32) stats.segments));
 	put_count(&row, true, stats.used);
 	put_count(&row, true, stats.trees);
-	put_datum(&row, true, Int32GetDatum((int32) stats.slots));
+	hyb_result_put(&row, INT4OID, true, Int32GetDatum((int32) stats.slots));
 	put_count(&row, true, stats.private_trees);
 	put_count(&row, true, stats.slot_bytes);
 	put_count(&row, true, stats.control);
 	put_count(&row, true, hot);
 	put_count(&row, true, hot_used);
-	return row_datum(tupdesc, &row);
+	return hyb_result_datum(&row);
 }
 
 /* ---- dictionaries ---- */
@@ -607,13 +566,14 @@ sample_recent(HybIndex *ix, HybRecent *recent)
 }
 
 static void
-put_rate(ResultRow *row, bool known, uint64 plain, uint64 stored)
+put_rate(HybResultRow *row, bool known, uint64 plain, uint64 stored)
 {
-	put_datum(row, known, Float8GetDatum(known ? hyb_dictionary_rate(plain, stored) : 0));
+	hyb_result_put(row, FLOAT8OID, known,
+				   Float8GetDatum(known ? hyb_dictionary_rate(plain, stored) : 0));
 }
 
 static void
-put_dictionary(ResultRow *row, const HybDictionary *d)
+put_dictionary(HybResultRow *row, const HybDictionary *d)
 {
 	bool		known = d != NULL;
 	bool		encodes = known && d->hope != NULL;
@@ -621,7 +581,7 @@ put_dictionary(ResultRow *row, const HybDictionary *d)
 	put_count(row, known, encodes ? hyb_hope_entries(d->hope) : 0);
 	put_count(row, known, known ? d->stored_size : 0);
 	put_count(row, known, encodes ? hyb_hope_memory(d->hope) : 0);
-	put_datum(row, true, BoolGetDatum(known && d->learned));
+	hyb_result_put(row, BOOLOID, true, BoolGetDatum(known && d->learned));
 	put_count(row, known, known ? d->sample_keys : 0);
 	put_rate(row, known, known ? d->sample_bytes : 0, known ? d->sample_stored : 0);
 }
@@ -630,12 +590,12 @@ put_dictionary(ResultRow *row, const HybDictionary *d)
 Datum
 hybrid_dictionary_info(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	HybResultRow row;
 	HybInspected inspected;
 	HybIndex   *ix;
 	HybRecent	recent[INDEX_MAX_KEYS];
 
-	InitMaterializedSRF(fcinfo, 0);
+	hyb_result_begin(fcinfo, true, &row);
 	hyb_inspect_open(PG_GETARG_OID(0), AccessShareLock, HYB_ACCESS_READ,
 					 &inspected);
 	ix = hyb_index_create_handle(inspected.index);
@@ -644,19 +604,17 @@ hybrid_dictionary_info(PG_FUNCTION_ARGS)
 	for (int i = 0; i < ix->desc->nkeys; i++)
 	{
 		const HybColumn *col = &ix->desc->cols[i];
-		ResultRow	row = {.n = 0};
 
 		if (!hyb_column_is_encoded(col))
 			continue;
-		put_datum(&row, true,
-				  NameGetDatum(&TupleDescAttr(RelationGetDescr(ix->rel), i)->attname));
-		put_datum(&row, true,
-				  CStringGetTextDatum(hyb_encoded_scheme(col)));
+		hyb_result_put(&row, NAMEOID, true,
+					   NameGetDatum(&TupleDescAttr(RelationGetDescr(ix->rel), i)->attname));
+		hyb_result_put(&row, TEXTOID, true,
+					   CStringGetTextDatum(hyb_encoded_scheme(col)));
 		put_dictionary(&row, col->dictionary);
 		put_count(&row, true, recent[i].keys);
 		put_rate(&row, recent[i].keys != 0, recent[i].plain, recent[i].stored);
-		tuplestore_putvalues(result->setResult, result->setDesc, row.values,
-							 row.nulls);
+		hyb_result_add(&row);
 	}
 	hyb_inspect_close(&inspected);
 	return (Datum) 0;

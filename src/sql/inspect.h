@@ -6,7 +6,6 @@
 #define HYB_INSPECT_H
 
 #include "base/server.h"
-#include "funcapi.h"
 #include "storage/lockdefs.h"
 #include "utils/relcache.h"
 
@@ -53,11 +52,5 @@ extern void hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode,
 									   HybAccess access,
 									   HybInspected *inspected);
 extern void hyb_inspect_become_owner(HybInspected *inspected);
-
-/*
- * Returns the columns of the function's result.  The script that declared it may be of
- * another version than the library, which is an error with a hint.
- */
-extern TupleDesc hyb_result_columns(FunctionCallInfo fcinfo, int ncolumns);
 
 #endif							/* HYB_INSPECT_H */

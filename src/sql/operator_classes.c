@@ -20,17 +20,17 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_opfamily.h"
+#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
 #include "executor/spi.h"
-#include "funcapi.h"
 #include "key/key.h"
+#include "sql/result_row.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/syscache.h"
-#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(hybrid_make_operator_classes);
 PG_FUNCTION_INFO_V1(hybrid_complete_operator_families);
@@ -288,7 +288,7 @@ add_loose_members(const FamilyCopy *copy, bool ours_stay)
 /* Makes the class of ours for one of btree's, and returns it as a row. */
 static void
 make_class(const OpClass *class, Oid method, Oid schema,
-		   ReturnSetInfo *result)
+		   HybResultRow *row)
 {
 	bool		is_default = class->is_default &&
 		!has_default(class->type, method);
@@ -296,8 +296,6 @@ make_class(const OpClass *class, Oid method, Oid schema,
 														 schema));
 	FamilyCopy	copy;
 	StringInfoData members;
-	Datum		values[3];
-	bool		nulls[3] = {false};
 
 	open_copy(class->family, method, schema,
 			  getExtensionOfObject(OperatorClassRelationId, class->oid),
@@ -314,10 +312,10 @@ make_class(const OpClass *class, Oid method, Oid schema,
 				 format_type_be_qualified(class->type),
 				 qualified(schema, copy.name), members.data));
 
-	values[0] = CStringGetTextDatum(name);
-	values[1] = ObjectIdGetDatum(class->type);
-	values[2] = BoolGetDatum(is_default);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	hyb_result_put(row, TEXTOID, true, CStringGetTextDatum(name));
+	hyb_result_put(row, REGTYPEOID, true, ObjectIdGetDatum(class->type));
+	hyb_result_put(row, BOOLOID, true, BoolGetDatum(is_default));
+	hyb_result_add(row);
 }
 
 /*
@@ -329,14 +327,14 @@ make_class(const OpClass *class, Oid method, Oid schema,
 Datum
 hybrid_make_operator_classes(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	HybResultRow row;
 	Oid			type = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
 	Oid			method = get_index_am_oid("hybrid", false);
 	List	   *theirs = classes_of(BTREE_AM_OID);
 	List	   *ours = classes_of(method);
 	ListCell   *lc;
 
-	InitMaterializedSRF(fcinfo, 0);
+	hyb_result_begin(fcinfo, true, &row);
 	SPI_connect();
 	foreach(lc, theirs)
 	{
@@ -349,7 +347,7 @@ hybrid_make_operator_classes(PG_FUNCTION_ARGS)
 			isAnyTempNamespace(class->schema))
 			theirs = foreach_delete_current(theirs, lc);
 		else if (!has_counterpart(class, ours))
-			make_class(class, method, class->schema, result);
+			make_class(class, method, class->schema, &row);
 	}
 	foreach(lc, theirs)
 	{
