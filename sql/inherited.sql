@@ -196,6 +196,7 @@ ALTER TABLE squeezed DROP gone;
 CREATE INDEX squeezed_first ON squeezed (first);
 SELECT hybrid_convert('squeezed_first');
 CALL hybrid_convert_table('squeezed');
+SELECT remark, command FROM hybrid_advise('squeezed_first');
 CREATE INDEX ON squeezed USING hybrid (first);
 CREATE INDEX ON squeezed USING hybrid (first timestamptz_ops);
 SET hybridindex.replace_btree = on;

@@ -184,7 +184,6 @@ check_part(HybConversion *conversion, Relation index)
 	Oid			access_method = index->rd_rel->relam;
 	char	   *name = RelationGetRelationName(index);
 	bool		to_btree = conversion->access_method == BTREE_AM_OID;
-	char	   *reason = to_btree ? NULL : hyb_table_needs_btree(form->indrelid);
 
 	if (access_method != BTREE_AM_OID && access_method != hyb_convert_target(true))
 		return refuse(conversion, ERRCODE_WRONG_OBJECT_TYPE,
@@ -192,10 +191,6 @@ check_part(HybConversion *conversion, Relation index)
 							   get_am_name(access_method)),
 					  to_btree ? _("Only a hybrid index can be made a btree one.") :
 					  _("Only a btree index can be made a hybrid one."), NULL);
-	if (reason != NULL)
-		return refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
-					  psprintf(_("index \"%s\" has to stay of access method \"btree\""),
-							   name), reason, NULL);
 	if (!form->indisvalid)
 		return refuse(conversion, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 					  psprintf(_("cannot convert invalid index \"%s\""), name), NULL,

@@ -127,6 +127,8 @@ hyb_twin_possible(Relation index, Oid access_method, HybRefusal *refusal)
 	bool		to_btree = access_method == BTREE_AM_OID;
 
 	memset(refusal, 0, sizeof(HybRefusal));
+	refusal->detail = to_btree ? NULL :
+		hyb_table_needs_btree(index->rd_index->indrelid);
 	for (int i = 0; i < classes->dim1 && refusal->detail == NULL; i++)
 	{
 		Oid			opclass = classes->values[i];

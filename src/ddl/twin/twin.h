@@ -67,8 +67,9 @@ extern Oid	hyb_twin_class(Oid opclass, Oid access_method);
 extern char *hyb_twin_incomparable(Oid opclass, Oid type);
 
 /*
- * Returns true if each key column of the index has a class of that access method,
- * and all its values can be compared if that is hybrid.  Else fills in the refusal.
+ * Returns true if each key column of the index has a class of that access method.  If
+ * that is hybrid, all values of the columns have to be comparable, and the table may
+ * not need btree.  Else fills in the refusal.
  */
 extern bool hyb_twin_possible(Relation index, Oid access_method,
 							  HybRefusal *refusal);
