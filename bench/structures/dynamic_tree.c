@@ -1,6 +1,6 @@
 /*
  * dynamic_tree.c
- *		The dynamic stage's own tree (src/memtree/tree.h), as it is where there
+ *		The dynamic stage's own tree (src/memtree/stage.h), as it is where there
  *		is memory, and as it is where memory is short.
  */
 #include "fuzz/server.h"

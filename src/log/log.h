@@ -4,8 +4,8 @@
  * B+trees over it.
  *
  * Appending writes the log only.  The tree catches up with the log before it
- * is read, and page by page while the log grows.  So nothing can fail after
- * the WAL record, and an insert calls no comparison function.
+ * is read, and page by page while the log grows.  So an append calls no comparison
+ * function, and once its WAL record is written it cannot fail.
  *
  * The lock order is in docs/developing.md.
  */

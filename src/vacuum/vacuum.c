@@ -18,7 +18,8 @@
  * treats the leaves that were built since the survey at the beginning (children
  * with a stamp that is not older), and counts tombstones.
  *
- * Pass 3 waits, without a lock, for pins on the leaves built during pass 1.
+ * Pass 3 waits, without a lock, for pins on the leaves built between the survey and
+ * the end of pass 2.
  *
  * Why that reaches every dead entry.  The TIDs that VACUUM removes are LP_DEAD
  * line pointers, which stay unused until bulk deletion has returned.  So no
@@ -589,7 +590,10 @@ vacuum_recheck(HybVacuum *v)
 	}
 }
 
-/* Pass 3: wait for pins on leaves built during pass 1, retired or not. */
+/*
+ * Pass 3: wait for pins on leaves built between the survey and the end of pass 2,
+ * retired or not.
+ */
 static void
 vacuum_wait_for_pins(HybVacuum *v)
 {
