@@ -306,7 +306,8 @@ move_next_range(HybIndex *ix, const HybMetaPage *meta, HybMergeJob *job)
 
 		CHECK_FOR_INTERRUPTS();
 		if (halvings > MAX_HALVINGS)
-			hyb_step_no_room(ix);
+			elog(ERROR, "a merge step of one entry does not fit index \"%s\"",
+				 RelationGetRelationName(ix->rel));
 		fits = move_range(ix, meta, job, halvings, &done);
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(context);

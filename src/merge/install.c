@@ -452,6 +452,8 @@ hyb_step_install(HybMergeStep *step, const HybPos *watermark)
 		step->to.path = NULL;
 	if (step->to.path != NULL || step->cut.path != NULL)
 		space = write_changes(step);
+	if (space != NULL && space->full)
+		return false;
 
 	/* entries that move between levels keep their hot copies */
 	return step->source == HYB_SOURCE_LOG ?

@@ -303,8 +303,11 @@ build_leaves(Learn *learn, const HybFetched *coded)
 	hyb_leaf_builder_free(builder);
 }
 
-/* Write dictionaries and static stage, and switch the metapage. */
-static void
+/*
+ * Write dictionaries and static stage, and switch the metapage.  Returns false, with
+ * the version unchanged, if pending[] has no room for that.
+ */
+static bool
 install_learned(Learn *learn, uint64 ntids)
 {
 	HybIndex   *ix = learn->ix;
@@ -323,7 +326,7 @@ install_learned(Learn *learn, uint64 ntids)
 						(learn->filter != NULL ? learn->children.n / 3 + 4 : 0));
 	HYB_POINT("learn-reserved");
 	learn->dictionary = InvalidBlockNumber;
-	for (int i = ndictionary - 1; i >= 0; i--)
+	for (int i = ndictionary - 1; i >= 0 && !space->full; i--)
 	{
 		PGAlignedBlock image;
 
@@ -337,13 +340,18 @@ install_learned(Learn *learn, uint64 ntids)
 	path->high.tie = HYB_AFTER;
 	hyb_static_replace(space, path, &learn->children, &root);
 	HYB_POINT("learn-written");
+	if (space->full)
+		return false;
 
 	/* keys get other bytes; while it is locked none is published or locked */
 	hyb_hot_drop(ix);
 	TransferPredicateLocksToHeapRelation(ix->rel);
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	if (!hyb_step_fits(space, meta))
-		hyb_step_no_room(ix);
+	{
+		UnlockReleaseBuffer(metabuf);
+		return false;
+	}
 	Assert(meta->active.npages == 0 && !BlockNumberIsValid(meta->dictionary) &&
 		   (meta->flags & HYB_META_PLAIN) != 0 && meta->retiring.number == 0 &&
 		   meta->pass_level == 0);
@@ -371,6 +379,7 @@ install_learned(Learn *learn, uint64 ntids)
 	hyb_step_give_back(space, meta);
 	hyb_wal_meta_pending(&set, metabuf);
 	hyb_version_switch_end(ix, metabuf, &set, NULL);
+	return true;
 }
 
 /*
@@ -414,9 +423,8 @@ encode_index(HybIndex *ix, void *arg)
 	/* at least two leaves share a filter page */
 	npages = learn->children.n * (learn->filter != NULL ? 3 : 2) / 2 +
 		hyb_dictionary_npages(learn->stored.len);
-	if (npages > HYB_LEARN_MAX_NEW)
+	if (npages > HYB_LEARN_MAX_NEW || !install_learned(learn, coded.nitems))
 		return;
-	install_learned(learn, coded.nitems);
 	learn->progress = learn->encoded = true;
 }
 

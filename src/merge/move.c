@@ -127,8 +127,11 @@ path_in_end(const MoveStep *step, const HybPath *path)
 	return found;
 }
 
-/* Write the pages, and switch the metapage. */
-static void
+/*
+ * Write the pages, and switch the metapage.  Returns false, with the version
+ * unchanged, if pending[] has no room for the step's blocks.
+ */
+static bool
 install_move(MoveStep *step, const HybPos *watermark)
 {
 	HybIndex   *ix = step->ix;
@@ -145,10 +148,15 @@ install_move(MoveStep *step, const HybPos *watermark)
 	change->leaves.nimages = nleaves;
 	hyb_change_write(change, space, step->filter != NULL);
 	HYB_POINT("move-written");
+	if (space->full)
+		return false;
 
 	metabuf = hyb_change_lock_meta(ix, change, &meta);
 	if (!hyb_step_fits(space, meta))
-		hyb_step_no_room(ix);
+	{
+		UnlockReleaseBuffer(metabuf);
+		return false;
+	}
 	Assert(meta->next_stamp == step->stamp);
 	hyb_version_switch_begin(ix, meta, &set);
 	hyb_change_count(change, meta);
@@ -157,10 +165,13 @@ install_move(MoveStep *step, const HybPos *watermark)
 	hyb_wal_meta_pending(&set, metabuf);
 	hyb_version_switch_end(ix, metabuf, &set, watermark);
 	HYB_POINT("move-installed");
-	hyb_space_settle(ix);
+	return true;
 }
 
-/* One step in the level; false after its last leaf. */
+/*
+ * One step in the level; false after its last leaf.  A step that does not fit is the
+ * last one of all.
+ */
 static bool
 move_level_range(MoveStep *step, HybMove *move, const HybVersion *version)
 {
@@ -185,8 +196,12 @@ move_level_range(MoveStep *step, HybMove *move, const HybVersion *version)
 	high = hyb_path_upper_fence(path, stop - 1);
 	hyb_path_go_on(step->ix, path, &high, &move->at, &move->at_key);
 
-	if (step->change.leaves.nretired + step->nfilters > 0 || path_in_end(step, path))
-		install_move(step, &version->watermark);
+	if ((step->change.leaves.nretired + step->nfilters > 0 || path_in_end(step, path)) &&
+		!install_move(step, &version->watermark))
+	{
+		move->level = 0;
+		return false;
+	}
 	move->moved += step->change.leaves.nretired;
 	return !HYB_POS_MAX(&move->at);
 }
@@ -239,6 +254,7 @@ hyb_move_leaves(HybIndex *ix, HybMove *move)
 	step->page = palloc(BLCKSZ);
 	hyb_version_capture(ix, version);
 	more = move_level_range(step, move, version);
+	hyb_space_settle(ix);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 

@@ -325,7 +325,7 @@ extern void hyb_change_count(const HybLeafChange *change, HybMetaPage *meta);
 /*
  * Copy the next leaves in the end of the file, and the nodes and filter pages
  * on the way, to free blocks.  Returns false if nothing is left to move, the
- * metapage names another end, or the free list is nearly used up.
+ * metapage names another end, the free list is nearly used up, or pending[] is.
  */
 extern bool hyb_move_leaves(HybIndex *ix, HybMove *move);
 

@@ -26,6 +26,9 @@
 /* Entries of a free-list page that a take looks at before it extends. */
 #define HYB_TAKE_TRIES	8
 
+/* Free-list pages that are searched for blocks that no scan has pinned. */
+#define HYB_RESERVE_PAGES	4
+
 /*
  * Extend the relation by one block; pinned, not locked.
  */
@@ -149,49 +152,119 @@ call_off_cut(const HybIndex *ix, Buffer metabuf)
 }
 
 /*
- * Move up to `wanted` blocks from the first free-list page to pending[];
- * returns how many.  The free-list page itself goes last.
+ * The buffer that holds a block, pinned; InvalidBuffer if it is in none.
+ */
+static Buffer
+pin_if_buffered(const HybIndex *ix, BlockNumber block)
+{
+	BufferTag	tag;
+	uint32		hash;
+	LWLock	   *partition;
+	Buffer		buf;
+
+	if (RelationUsesLocalBuffers(ix->rel))
+		buf = PrefetchBuffer(ix->rel, MAIN_FORKNUM, block).recent_buffer;
+	else
+	{
+		HYB_INIT_BUFFER_TAG(&tag, &HYB_REL_LOCATOR(ix->rel), MAIN_FORKNUM, block);
+		hash = BufTableHashCode(&tag);
+		partition = BufMappingPartitionLock(hash);
+		LWLockAcquire(partition, LW_SHARED);
+		buf = BufTableLookup(&tag, hash) + 1;
+		LWLockRelease(partition);
+	}
+
+	/* looks at the buffer's tag once more, with the buffer's header locked */
+	if (!BufferIsValid(buf) ||
+		!ReadRecentBuffer(HYB_REL_LOCATOR(ix->rel), MAIN_FORKNUM, block, buf))
+		return InvalidBuffer;
+	return buf;
+}
+
+/* Has another process, or a scan of this one, pinned a free block? */
+static bool
+is_pinned(const HybIndex *ix, BlockNumber block)
+{
+	Buffer		buf = pin_if_buffered(ix, block);
+	bool		pinned;
+
+	if (!BufferIsValid(buf))
+		return false;
+	pinned = !ConditionalLockBufferForCleanup(buf);
+	if (!pinned)
+		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+	ReleaseBuffer(buf);
+	return pinned;
+}
+
+/*
+ * Choose up to `wanted` blocks of a free-list page, from its end, that are not
+ * pinned.  Returns how many; the pinned ones before them go to pinned[].
  */
 static int
-reserve_from_freelist(const HybIndex *ix, int wanted, BlockNumber *blocks)
+choose_unpinned(const HybIndex *ix, Buffer trunk, int wanted, BlockNumber *blocks,
+				BlockNumber *pinned, int *npinned)
 {
-	HybMetaPage *meta;
-	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
-	Buffer		trunk;
-	HybPageOpaque *opaque;
-	BlockNumber *list;
-	HybWalSet	set;
+	const BlockNumber *list = hyb_freelist_blocks(BufferGetPage(trunk));
+	int			i = (int) hyb_page_opaque(BufferGetPage(trunk))->count;
 	int			n = 0;
 
-	if (meta->freelist == InvalidBlockNumber)
-		call_off_cut(ix, metabuf);
-	if (meta->freelist == InvalidBlockNumber)
+	*npinned = 0;
+	while (i > 0 && n < wanted)
 	{
-		UnlockReleaseBuffer(metabuf);
-		return 0;
+		BlockNumber block = list[--i];
+
+		hyb_page_check_pointer(ix, block, BufferGetBlockNumber(trunk));
+		if (is_pinned(ix, block))
+			pinned[(*npinned)++] = block;
+		else
+			blocks[n++] = block;
 	}
-	trunk = hyb_freelist_lock(ix, meta->freelist, HYB_METAPAGE_BLKNO);
-	opaque = hyb_page_opaque(BufferGetPage(trunk));
-	list = hyb_freelist_blocks(BufferGetPage(trunk));
-	wanted = Min(wanted, HYB_MAX_PENDING - (int) meta->npending);
+	return n;
+}
+
+/*
+ * Move up to `wanted` blocks of a free-list page to pending[]; returns how many.
+ * Pinned blocks go to the beginning of the page, so they are not looked at again
+ * soon.  The first free-list page itself goes last.  The metapage and the page are
+ * locked exclusively.
+ */
+static int
+reserve_from_trunk(const HybIndex *ix, Buffer metabuf, Buffer trunk, int wanted,
+				   BlockNumber *blocks)
+{
+	HybMetaPage *meta = hyb_page_meta(BufferGetPage(metabuf));
+	HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(trunk));
+	BlockNumber *list = hyb_freelist_blocks(BufferGetPage(trunk));
+	BlockNumber pinned[HYB_FREELIST_CAPACITY];
+	int			npinned;
+	int			n = choose_unpinned(ix, trunk, wanted, blocks, pinned, &npinned);
+	int			left = (int) opaque->count - n;
+	bool		whole = left == 0 && n < wanted &&
+		BufferGetBlockNumber(trunk) == meta->freelist;
+	HybWalSet	set;
+
+	if (whole)
+		blocks[n++] = BufferGetBlockNumber(trunk);
 	/* a chain that goes round would hand out a block twice */
-	if (Min(wanted, (int) opaque->count + 1) > (int64) meta->free_blocks)
+	if (n > (int64) meta->free_blocks)
 		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO,
 					  "The free list is longer than the metapage says.");
-	for (int i = 0; i < wanted && i < opaque->count; i++)
-		hyb_page_check_pointer(ix, list[opaque->count - 1 - i], meta->freelist);
+	if (n == 0)
+		return 0;
 
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
-	Assert(n + wanted <= HYB_MAX_PENDING - (int) meta->npending);
-	while (n < wanted && opaque->count > 0)
-		blocks[n++] = list[--opaque->count];
-	if (n < wanted)
+	Assert(n <= wanted && npinned <= left);
+	if (npinned > 0)
 	{
-		blocks[n++] = meta->freelist;
-		meta->freelist = opaque->link;
+		memmove(list + npinned, list, (left - npinned) * sizeof(BlockNumber));
+		memcpy(list, pinned, npinned * sizeof(BlockNumber));
+		hyb_wal_range(&set, trunk, SizeOfPageHeaderData, left * sizeof(BlockNumber));
 	}
-	Assert(n <= meta->free_blocks);
+	opaque->count = left;
+	if (whole)
+		meta->freelist = opaque->link;
 	memcpy(meta->pending + meta->npending, blocks, n * sizeof(BlockNumber));
 	meta->npending += n;
 	meta->free_blocks -= n;
@@ -200,8 +273,36 @@ reserve_from_freelist(const HybIndex *ix, int wanted, BlockNumber *blocks)
 	hyb_wal_opaque(&set, trunk);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
+	return n;
+}
 
-	UnlockReleaseBuffer(trunk);
+/*
+ * Move up to `wanted` blocks that are not pinned to pending[]; returns how many.
+ * They come from the first free-list page that has any.
+ */
+static int
+reserve_from_freelist(const HybIndex *ix, int wanted, BlockNumber *blocks)
+{
+	HybMetaPage *meta;
+	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
+	BlockNumber from = HYB_METAPAGE_BLKNO;
+	BlockNumber block;
+	int			n = 0;
+
+	if (meta->freelist == InvalidBlockNumber)
+		call_off_cut(ix, metabuf);
+	wanted = Min(wanted, HYB_MAX_PENDING - (int) meta->npending);
+	block = meta->freelist;
+	for (int i = 0; i < HYB_RESERVE_PAGES && wanted > 0 && n == 0 &&
+		 BlockNumberIsValid(block); i++)
+	{
+		Buffer		trunk = hyb_freelist_lock(ix, block, from);
+
+		from = block;
+		block = hyb_page_opaque(BufferGetPage(trunk))->link;
+		n = reserve_from_trunk(ix, metabuf, trunk, wanted, blocks);
+		UnlockReleaseBuffer(trunk);
+	}
 	UnlockReleaseBuffer(metabuf);
 	return n;
 }
@@ -291,31 +392,6 @@ hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks, int n)
 }
 
 /*
- * The buffer that holds a block, pinned; InvalidBuffer if it is in none.
- */
-static Buffer
-pin_if_buffered(const HybIndex *ix, BlockNumber block)
-{
-	BufferTag	tag;
-	uint32		hash;
-	LWLock	   *partition;
-	int			id;
-
-	HYB_INIT_BUFFER_TAG(&tag, &HYB_REL_LOCATOR(ix->rel), MAIN_FORKNUM, block);
-	hash = BufTableHashCode(&tag);
-	partition = BufMappingPartitionLock(hash);
-	LWLockAcquire(partition, LW_SHARED);
-	id = BufTableLookup(&tag, hash);
-	LWLockRelease(partition);
-
-	/* looks at the buffer's tag once more, with the buffer's header locked */
-	if (id < 0 ||
-		!ReadRecentBuffer(HYB_REL_LOCATOR(ix->rel), MAIN_FORKNUM, block, id + 1))
-		return InvalidBuffer;
-	return id + 1;
-}
-
-/*
  * Contract in space.h.
  *
  * The block is not read: its content is not needed, and may not be readable.  If it
@@ -331,11 +407,10 @@ pin_if_buffered(const HybIndex *ix, BlockNumber block)
 Buffer
 hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)
 {
-	Buffer		buf = InvalidBuffer;
+	Buffer		buf;
 
 	hyb_page_check_pointer(ix, block, from);
-	if (!RelationUsesLocalBuffers(ix->rel))
-		buf = pin_if_buffered(ix, block);
+	buf = pin_if_buffered(ix, block);
 	if (BufferIsValid(buf))
 	{
 		if (!ConditionalLockBuffer(buf))
@@ -416,9 +491,9 @@ trunk_with_room(const HybIndex *ix, BlockNumber first, BlockNumber *blocks,
 }
 
 /*
- * Move pending blocks to one of the lists, as many as a page of it takes.
- * Returns false if there are none, or no page can be had; *others: are there
- * some for the other list?
+ * Move pending blocks to one of the lists, as many as a page of it takes.  If all of
+ * them are pinned and the list needs a page, the relation is extended by that.
+ * Returns false if there are none; *others: are there some for the other list?
  */
 static bool
 settle_some(const HybIndex *ix, bool cut, bool *others)
@@ -427,10 +502,11 @@ settle_some(const HybIndex *ix, bool cut, bool *others)
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	BlockNumber *first = cut ? &meta->cut_list : &meta->freelist;
 	uint32	   *blocks = cut ? &meta->cut_blocks : &meta->free_blocks;
-	Buffer		trunk = InvalidBuffer;
+	Buffer		trunk;
 	Page		page;
 	HybPageOpaque *opaque;
 	HybWalSet	set;
+	bool		extended = false;
 	bool		fresh;
 	bool		grown;
 	BlockNumber pending[HYB_MAX_PENDING];
@@ -438,15 +514,22 @@ settle_some(const HybIndex *ix, bool cut, bool *others)
 	int			n = pending_for(meta, cut, pending);
 
 	*others = n < before;
-	if (n > 0)
-	{
-		HYB_POINT("space-settle");
-		trunk = trunk_with_room(ix, *first, pending + before - n, n);
-	}
-	if (!BufferIsValid(trunk))
+	if (n == 0)
 	{
 		UnlockReleaseBuffer(metabuf);
 		return false;
+	}
+	HYB_POINT("space-settle");
+	trunk = trunk_with_room(ix, *first, pending + before - n, n);
+	if (!BufferIsValid(trunk))
+	{
+		/* an end that has blocks on their way to its list is not cut off yet */
+		if (!cut)
+			call_off_cut(ix, metabuf);
+		trunk = extend_relation(ix);
+		LockBuffer(trunk, BUFFER_LOCK_EXCLUSIVE);
+		hyb_page_init(BufferGetPage(trunk), ix, HYB_PAGE_FREELIST, 0, 0);
+		extended = true;
 	}
 	page = BufferGetPage(trunk);
 	opaque = hyb_page_opaque(page);
@@ -458,9 +541,11 @@ settle_some(const HybIndex *ix, bool cut, bool *others)
 	if (fresh)
 	{
 		hyb_freelist_init(ix, page, *first);
-		*first = meta->pending[--meta->npending];
+		*first = BufferGetBlockNumber(trunk);
 		(*blocks)++;
-		n--;
+		n -= !extended;
+		meta->npending -= !extended;
+		Assert(extended || meta->pending[meta->npending] == *first);
 	}
 	Assert(opaque->count <= HYB_FREELIST_CAPACITY);
 	n = Min(n, (int) (HYB_FREELIST_CAPACITY - opaque->count));
@@ -490,10 +575,6 @@ settle_some(const HybIndex *ix, bool cut, bool *others)
 	return true;
 }
 
-/*
- * Blocks that cannot be had a free-list page for stay in pending[] until the
- * next call.
- */
 void
 hyb_space_settle(const HybIndex *ix)
 {

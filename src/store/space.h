@@ -11,7 +11,7 @@
  * Take up to `wanted` blocks for a merge step, at most until the metapage's
  * pending[] is full.  They come, in this order, from:
  *
- * - the free list
+ * - the free list, but for blocks that are pinned
  * - the end that VACUUM was about to cut off, which is then called off (file_end.c)
  * - extending the relation
  *
@@ -167,7 +167,8 @@ extern void hyb_bulk_space_share(HybStepSpace *space, bool shared);
 
 /*
  * Write a page image to one of the reserved blocks (more are reserved when they
- * run out), log it, and return its block; any block number if there is no room.
+ * run out), log it, and return its block.  If pending[] has no room for more,
+ * returns InvalidBlockNumber, and space->full is set.
  */
 extern BlockNumber hyb_step_write(HybStepSpace *space, const char *image);
 extern void hyb_step_retire(HybStepSpace *space, BlockNumber block);
@@ -178,9 +179,6 @@ extern void hyb_step_retire(HybStepSpace *space, BlockNumber block);
  * metapage is changed.
  */
 extern bool hyb_step_fits(const HybStepSpace *space, const HybMetaPage *meta);
-
-/* The error of who cannot do with less. */
-HYB_NORETURN extern void hyb_step_no_room(const HybIndex *ix);
 
 extern void hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta);
 

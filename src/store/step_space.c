@@ -39,9 +39,13 @@ hyb_step_space_assert_valid(const HybStepSpace *space)
 static int
 reserve_blocks(HybStepSpace *space, int wanted, int spare)
 {
-	int			n = hyb_space_reserve(space->ix, wanted, spare,
-									  space->reserved + space->nreserved);
+	int			most = HYB_POINT_ATTACHED("few-reserved") ? 12 : HYB_MAX_PENDING;
+	int			n;
 
+	wanted = Min(wanted, most - space->nreserved);
+	spare = Min(spare, most - space->nreserved - wanted);
+	n = hyb_space_reserve(space->ix, wanted, spare,
+						  space->reserved + space->nreserved);
 	for (int last = space->nreserved + n; space->nreserved < last; space->nreserved++)
 		for (int i = 0; i < space->nreserved; i++)
 			if (space->reserved[i] == space->reserved[space->nreserved])
@@ -195,43 +199,25 @@ hyb_step_retire(HybStepSpace *space, BlockNumber block)
 		space->full = true;
 }
 
-/* The reserved blocks follow those that could not be settled. */
-static int
-kept_pending(const HybStepSpace *space, const HybMetaPage *meta)
-{
-	return (int) meta->npending - space->nreserved;
-}
-
 bool
 hyb_step_fits(const HybStepSpace *space, const HybMetaPage *meta)
 {
-	int			n = kept_pending(space, meta);
 	int			most = HYB_POINT_ATTACHED("few-blocks") ? 20 : HYB_MAX_PENDING;
 
-	return !space->full && n >= 0 &&
-		n + space->nretired + space->nreserved - space->nused <= most;
-}
-
-void
-hyb_step_no_room(const HybIndex *ix)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_IN_USE),
-			 errmsg("could not find enough unpinned free blocks for a merge step of index \"%s\"",
-					RelationGetRelationName(ix->rel)),
-			 errhint("Retry when long-running index-only scans on the index have ended.")));
+	/* pending[] was settled before blocks were reserved */
+	Assert(meta->npending == space->nreserved);
+	return !space->full &&
+		space->nretired + space->nreserved - space->nused <= most;
 }
 
 void
 hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta)
 {
-	int			n = kept_pending(space, meta);
+	int			n = space->nretired;
 
 	hyb_step_space_assert_valid(space);
 	Assert(CritSectionCount > 0 && hyb_step_fits(space, meta));
-	memcpy(meta->pending + n, space->retired,
-		   space->nretired * sizeof(BlockNumber));
-	n += space->nretired;
+	memcpy(meta->pending, space->retired, n * sizeof(BlockNumber));
 	for (int i = 0; i < space->nreserved; i++)
 	{
 		bool		used = false;
@@ -241,7 +227,6 @@ hyb_step_give_back(const HybStepSpace *space, HybMetaPage *meta)
 		if (!used)
 			meta->pending[n++] = space->reserved[i];
 	}
-	Assert(n == kept_pending(space, meta) + space->nretired +
-		   space->nreserved - space->nused);
+	Assert(n == space->nretired + space->nreserved - space->nused);
 	meta->npending = n;
 }

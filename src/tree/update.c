@@ -449,7 +449,7 @@ hyb_static_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 	hyb_path_assert_valid(path);
 	hyb_filter_place_init(place, space, path->height > 1 ?
 						  &path->nodes[0].children : NULL);
-	for (level = 1;; level++)
+	for (level = 1; !space->full; level++)
 	{
 		HybChildList nodes = {0};
 		bool		has_parent = level < path->height - 1;
@@ -471,8 +471,10 @@ hyb_static_replace(HybStepSpace *space, HybPath *path, HybChildList *list,
 		pack_level(space, place, path, level, &current, &nodes);
 		current = has_parent ? replace_child(&path->nodes[level], &nodes) : nodes;
 	}
-	hyb_filter_place_finish(place);
+	if (!space->full)
+	{
+		hyb_filter_place_finish(place);
+		set_root(root, &current, level);
+	}
 	pfree(place);
-
-	set_root(root, &current, level);
 }

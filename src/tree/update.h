@@ -76,7 +76,8 @@ extern void hyb_step_write_leaves(HybStepSpace *space, HybChildList *list);
 
 /*
  * Replace all children of path->nodes[0] by `list` and copy the path up to a new
- * root, *root.  With height 0 the list becomes a tree by itself.  The list's
+ * root, *root.  With height 0 the list becomes a tree by itself.  If space->full is
+ * set, before or meanwhile, there is no new tree, and *root stays unset.  The list's
  * children get the places of their filters, and the path's nodes lose children
  * that were joined, so the caller does not use either again.
  */

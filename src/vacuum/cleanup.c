@@ -149,8 +149,7 @@ adopt_lost_blocks(HybIndex *ix, BufferAccessStrategy strategy)
 		return;
 	hyb_space_settle(ix);
 	hyb_survey_take(ix, &survey);
-	/* pending[] is not empty if all its blocks are pinned */
-	for (int i = 0; i < ncandidates && survey.meta->npending == 0; i++)
+	for (int i = 0; i < ncandidates; i++)
 		if (!hyb_survey_is_free(&survey, candidates[i]) &&
 			is_lost(ix, ReadBuffer(ix->rel, candidates[i])))
 			lost[nlost++] = candidates[i];

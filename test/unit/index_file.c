@@ -163,6 +163,10 @@ index_file_log(BlockNumber block)
 
 /* ---- buffers ---- */
 
+#if PG_MAJORVERSION_NUM < 16
+typedef RelFileNode RelFileLocator;
+#endif
+
 Buffer
 ReadBuffer(Relation rel, BlockNumber block)
 {
@@ -185,6 +189,24 @@ ReadBufferExtended(Relation rel, ForkNumber fork, BlockNumber block,
 		memset(pages[block], 0, BLCKSZ);
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	return buf;
+}
+
+PrefetchBufferResult
+PrefetchBuffer(Relation rel, ForkNumber fork, BlockNumber block)
+{
+	require(fork == MAIN_FORKNUM && block < nblocks);
+	return (PrefetchBufferResult) {
+		.recent_buffer = foreign[block] || pins[block] > 0 ? -(Buffer) block - 1 : InvalidBuffer
+	};
+}
+
+bool
+ReadRecentBuffer(RelFileLocator locator, ForkNumber fork, BlockNumber block,
+				 Buffer recent)
+{
+	require(block_of(recent) == block);
+	pins[block]++;
+	return true;
 }
 
 static void
@@ -235,6 +257,16 @@ ConditionalLockBuffer(Buffer buf)
 {
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	return true;
+}
+
+bool
+ConditionalLockBufferForCleanup(Buffer buf)
+{
+	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
+	if (IsBufferCleanupOK(buf))
+		return true;
+	LockBuffer(buf, BUFFER_LOCK_UNLOCK);
+	return false;
 }
 
 bool
@@ -380,9 +412,6 @@ ItemPointerDec(ItemPointer tid)
 
 /* ---- functions for shared relations, which are never called ---- */
 
-#if PG_MAJORVERSION_NUM < 16
-typedef RelFileNode RelFileLocator;
-#endif
 #if PG_MAJORVERSION_NUM < 17
 typedef BackendId ProcNumber;
 #endif
@@ -424,13 +453,6 @@ BufTableHashCode(BufferTag *tag)
 
 int
 BufTableLookup(BufferTag *tag, uint32 hash)
-{
-	abort();
-}
-
-bool
-ReadRecentBuffer(RelFileLocator locator, ForkNumber fork, BlockNumber block,
-				 Buffer recent)
 {
 	abort();
 }
