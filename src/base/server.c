@@ -7,6 +7,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/stratnum.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "base/server.h"
 #include "catalog/pg_am.h"
@@ -14,6 +15,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
+#include "commands/defrem.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
@@ -35,6 +37,21 @@ hyb_index_is_of(Oid index, Oid access_method)
 	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == access_method;
 	ReleaseSysCache(tuple);
 	return result;
+}
+
+char *
+hyb_not_heap(Oid table)
+{
+	Relation	rel = RelationIdGetRelation(table);
+	char	   *detail = NULL;
+
+	if (rel == NULL)
+		return NULL;
+	if (rel->rd_tableam != NULL && rel->rd_tableam != GetHeapamTableAmRoutine())
+		detail = psprintf(_("The table is of access method \"%s\", not \"heap\"."),
+						  get_am_name(rel->rd_rel->relam));
+	RelationClose(rel);
+	return detail;
 }
 
 Relation

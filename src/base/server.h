@@ -19,6 +19,12 @@
 extern bool hyb_index_is_of(Oid index, Oid access_method);
 
 /*
+ * Returns the sentence that names the access method of a table if it is not heap by
+ * another name, else NULL.  A partitioned table stores nothing, so it has none.
+ */
+extern char *hyb_not_heap(Oid table);
+
+/*
  * Returns a copy of the relation's descriptor that claims to be a btree, for
  * functions of the server that use the operator classes of btrees only.
  */

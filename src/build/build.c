@@ -13,6 +13,7 @@
 
 #include "access/tableam.h"
 #include "access/xloginsert.h"
+#include "base/server.h"
 #include "build/build.h"
 #include "build/build_internal.h"
 #include "catalog/index.h"
@@ -40,17 +41,6 @@
 
 /* ---- which layout the index has ---- */
 
-static bool
-is_of_heap(Relation index)
-{
-	Relation	table = RelationIdGetRelation(index->rd_index->indrelid);
-	bool		heap = table != NULL && table->rd_tableam == GetHeapamTableAmRoutine();
-
-	if (table != NULL)
-		RelationClose(table);
-	return heap;
-}
-
 bool
 hyb_trie_obstacle(Relation index, const HybKeyDesc *desc, HybTrieObstacle *obstacle)
 {
@@ -62,9 +52,9 @@ hyb_trie_obstacle(Relation index, const HybKeyDesc *desc, HybTrieObstacle *obsta
 		obstacle->hint = "Rows are visited for every entry of such an index: leave the columns out.";
 		return true;
 	}
-	if (!is_of_heap(index))
+	obstacle->detail = hyb_not_heap(index->rd_index->indrelid);
+	if (obstacle->detail != NULL)
 	{
-		obstacle->detail = "The table is not one of access method \"heap\".";
 		obstacle->hint = "Use layout = columnar.";
 		return true;
 	}

@@ -21,6 +21,17 @@
 
 /* ---- which indexes ---- */
 
+/* Citus hides indexes of shards from queries, unless this setting is off. */
+static void
+show_shards(void)
+{
+	const char *setting = "citus.override_table_visibility";
+
+	if (GetConfigOption(setting, true, false) != NULL)
+		(void) set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+}
+
 /*
  * Returns the indexes of an access method, the largest first by the catalog, but not
  * those that are attached to others.  Those of inheritance children come last, for
@@ -56,6 +67,7 @@ find_indexes(const char *where, Oid object, Oid access_method, bool extensions)
 						   " ORDER BY EXISTS (SELECT FROM pg_inherits WHERE inhrelid = i.indrelid),"
 						   " sum(part.relpages) DESC, c.oid");
 	HYB_RESTRICT_SEARCH_PATH();
+	show_shards();
 	if (SPI_execute(query.data, false, 0) != SPI_OK_SELECT)
 		elog(ERROR, "SPI_execute failed");
 	for (uint64 i = 0; i < SPI_processed; i++)

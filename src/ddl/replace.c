@@ -193,6 +193,8 @@ table_needs_btree(Oid relid, bool unique, bool primary)
 	char	   *reason = IsCatalogRelationOid(relid) ?
 		_("It is an index of a system catalog.") : hyb_table_needs_btree(relid);
 
+	if (reason == NULL)
+		reason = hyb_not_heap(relid);
 	return reason != NULL ? reason :
 		hyb_before_18_needs_btree(relid, unique, primary);
 }
@@ -390,7 +392,7 @@ index_means_hybrid(const HybStatement *statement, const IndexStmt *stmt, Oid hyb
 }
 
 /*
- * LIKE copies a hybrid index to a table that can have none: it becomes btree, with
+ * LIKE copies a hybrid index to a table that should have none: it becomes btree, with
  * btree's operator classes and the storage parameters that btree has.
  */
 static bool

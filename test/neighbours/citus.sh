@@ -32,20 +32,21 @@ for port in 65433 65434; do
 	sql -c "SELECT citus_add_node('localhost', $port)" >/dev/null
 done
 
-# check_shards NUMBER: the workers have that many hybrid indexes of shards, and no btree
-# ones.  Each is checked against its shard.
-check_shards() {
-	indexes=0
+# check_shards_are HYBRID BTREE: the workers have that many indexes of shards.  Each
+# hybrid one is checked against its shard.
+check_shards_are() {
+	hybrid=0 btree=0
 	for port in 65433 65434; do
 		on_worker "$port" -c "$check_all" >/dev/null
-		indexes=$((indexes + $(on_worker "$port" -c "$of_shards 'hybrid'")))
-		[ "$(on_worker "$port" -c "$of_shards 'btree'")" = 0 ]
+		hybrid=$((hybrid + $(on_worker "$port" -c "$of_shards 'hybrid'")))
+		btree=$((btree + $(on_worker "$port" -c "$of_shards 'btree'")))
 	done
-	[ "$indexes" = "$1" ] || {
-		echo "$indexes hybrid indexes of shards, not $1" >&2
+	[ "$hybrid $btree" = "$1 $2" ] || {
+		echo "$hybrid hybrid and $btree btree indexes of shards, not $1 and $2" >&2
 		exit 1
 	}
 }
+check_shards() { check_shards_are "$1" 0; }
 # Citus hides shards from sessions that look at catalogs.
 on_worker() { PGOPTIONS="$PGOPTIONS -c citus.override_table_visibility=off" sql -p "$@"; }
 of_shards="SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
@@ -86,3 +87,44 @@ done
 sql -c 'CREATE INDEX orders_note ON orders USING hybrid (note)'
 check_shards 24
 worked "CREATE INDEX USING hybrid on a distributed table"
+
+# on_all STATEMENT: on the coordinator, and through it on the workers.
+on_all() {
+	sql -c "$1"
+	sql -c "SELECT 1 / success::int FROM run_command_on_workers(\$\$$1\$\$)" >/dev/null
+}
+
+on_all "CALL hybrid_revert_schema('public')"
+check_shards_are 0 24
+on_all "CALL hybrid_convert_schema('public')"
+check_shards_are 24 0
+must_be "$after" "$rows"
+worked "hybrid_revert_schema and hybrid_convert_schema on each node"
+for port in 65433 65434; do
+	sql -p "$port" -c "CALL hybrid_revert_schema('public')"
+done
+check_shards_are 0 24
+worked "the same by sessions that shards are hidden from"
+sql -c "CALL hybrid_revert_schema('public')"
+
+setting='SET hybridindex.replace_btree = on'
+sql -c "$setting" -c 'CREATE INDEX orders_plain ON orders USING btree (note, id)'
+must_be btree "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname = 'orders_plain'"
+check_shards_are 0 32
+worked "USING btree under the setting"
+sql -c "$setting" -c 'CREATE TABLE parts (id bigint, at int, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)' \
+	-c "SELECT create_distributed_table('parts', 'id', shard_count => 4)" \
+	-c 'CREATE TABLE parts1 PARTITION OF parts FOR VALUES FROM (1) TO (2)' \
+	-c 'CREATE TABLE parts2 (id bigint, at int, PRIMARY KEY (id, at))' \
+	-c 'ALTER TABLE parts ATTACH PARTITION parts2 FOR VALUES FROM (2) TO (3)' \
+	-c 'INSERT INTO parts SELECT i, 1 + i % 2 FROM generate_series(1, 1000) i' >/dev/null
+must_be 1000 'SELECT count(*) FROM parts WHERE id > 0'
+worked "partitions of a distributed table under the setting"
+
+if [ -n "$(sql -c "SELECT 1 FROM pg_available_extensions WHERE name = 'citus_columnar'")" ]; then
+	sql -c 'CREATE EXTENSION IF NOT EXISTS citus_columnar' -c "$setting" \
+		-c 'CREATE TABLE packed (id int PRIMARY KEY, n int) USING columnar' -c 'CREATE INDEX packed_n ON packed (n)'
+	must_be btree "SELECT DISTINCT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname ~ '^packed_'"
+	refused "SELECT hybrid_convert('packed_n')"
+	worked "indexes of columnar tables stay btree"
+fi

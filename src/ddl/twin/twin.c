@@ -123,12 +123,18 @@ bool
 hyb_twin_possible(Relation index, Oid access_method, HybRefusal *refusal)
 {
 	oidvector  *classes = hyb_index_classes(index);
+	Oid			table = index->rd_index->indrelid;
 	const char *method = get_am_name(access_method);
 	bool		to_btree = access_method == BTREE_AM_OID;
 
 	memset(refusal, 0, sizeof(HybRefusal));
-	refusal->detail = to_btree ? NULL :
-		hyb_table_needs_btree(index->rd_index->indrelid);
+	refusal->detail = to_btree ? NULL : hyb_not_heap(table);
+	if (refusal->detail != NULL)
+		refusal->hint = psprintf(_("Use ALTER TABLE %s SET ACCESS METHOD heap first."),
+								 quote_qualified_identifier(get_namespace_name(get_rel_namespace(table)),
+															get_rel_name(table)));
+	else if (!to_btree)
+		refusal->detail = hyb_table_needs_btree(table);
 	for (int i = 0; i < classes->dim1 && refusal->detail == NULL; i++)
 	{
 		Oid			opclass = classes->values[i];

@@ -68,8 +68,8 @@ extern char *hyb_twin_incomparable(Oid opclass, Oid type);
 
 /*
  * Returns true if each key column of the index has a class of that access method.  If
- * that is hybrid, all values of the columns have to be comparable, and the table may
- * not need btree.  Else fills in the refusal.
+ * that is hybrid, all values of the columns have to be comparable, and the table has to
+ * be one of heap that does not need btree.  Else fills in the refusal.
  */
 extern bool hyb_twin_possible(Relation index, Oid access_method,
 							  HybRefusal *refusal);

@@ -2,18 +2,27 @@
  * neighbour.c
  *		A library that does what other extensions do to a server, for TAP tests.
  *
- * Its ProcessUtility hook passes on a copy of each statement, with the schema of the
- * table filled in, as Citus does.  Its table access method is heap under another
- * routine, as those of columnar tables have one of their own.
+ * As Citus does, it passes on a copy of each utility statement, with the schema of the
+ * table filled in, and hides relations whose names end with a number from queries.  Its
+ * table access method is heap under another routine, as columnar tables have one of
+ * their own.
  */
 #include "postgres.h"
 
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
 #include "fmgr.h"
-#include "nodes/parsenodes.h"
+#include "nodes/makefuncs.h"
+#include "parser/analyze.h"
+#include "parser/parsetree.h"
 #include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -51,11 +60,39 @@ copy_and_pass_on(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	next(pstmt, source, read_only_tree, context, params, environment, dest, completion);
 }
 
+/* ---- relations that are hidden ---- */
+
+static bool hides = true;
+
+static void
+hide_shards(ParseState *pstate, Query *query, void *jumbled)
+{
+	for (int i = 1; hides && i <= list_length(query->rtable); i++)
+	{
+		RangeTblEntry *entry = rt_fetch(i, query->rtable);
+		Node	   *qual;
+
+		if (entry->rtekind != RTE_RELATION || entry->relid != RelationRelationId)
+			continue;
+		qual = (Node *) makeFuncExpr(F_NAMEREGEXNE, BOOLOID,
+									 list_make2(makeVar(i, Anum_pg_class_relname, NAMEOID, -1, C_COLLATION_OID, 0),
+												makeConst(TEXTOID, -1, C_COLLATION_OID, -1,
+														  CStringGetTextDatum("_[0-9]+$"), false, false)),
+									 InvalidOid, C_COLLATION_OID, COERCE_EXPLICIT_CALL);
+		query->jointree->quals = make_and_qual(query->jointree->quals, qual);
+	}
+}
+
 void
 _PG_init(void)
 {
 	previous = ProcessUtility_hook;
 	ProcessUtility_hook = copy_and_pass_on;
+
+	/* the last argument is a pointer, const in later versions */
+	post_parse_analyze_hook = (post_parse_analyze_hook_type) hide_shards;
+	DefineCustomBoolVariable("citus.override_table_visibility", "Hides relations.", NULL, &hides,
+							 true, PGC_USERSET, 0, NULL, NULL, NULL);
 }
 
 /* ---- tables ---- */
