@@ -1,7 +1,8 @@
 --
 -- Comparison functions that run a subtransaction.  A function that catches an
--- error rolls it back, and with it go all lightweight locks, also those of the
--- search of an index.  That is an error, as with btree, and nothing is lost.
+-- error rolls it back, and with it go all lightweight locks: the search of an index
+-- holds none.  A function that reads the index that it serves is refused while the
+-- search is in the log.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR
@@ -68,8 +69,8 @@ SELECT hybrid_merge('cp_k') > 0 AS merged;
 SET cp.mode = 'abort';
 SELECT hyb_error('SELECT k FROM cp WHERE k = 301');
 SET cp.mode = 'use';
--- PostgreSQL 19 has not released the leaf's lock
-SELECT left(hyb_error('SELECT k FROM cp WHERE k = 301'), 5) IN ('38000', '55006') AS refused;
+-- what it has inserted is in the log
+SELECT hyb_error('SELECT k FROM cp WHERE k = 301');
 SET cp.mode = 'commit';
 SELECT hyb_same('SELECT k FROM cp WHERE k BETWEEN 100 AND 2000', 'index bitmap');
 SET cp.mode = 'off';

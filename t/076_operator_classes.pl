@@ -84,6 +84,7 @@ foreach my $type (@types)
 	$node->safe_psql('postgres', $fill =~ s/FIRST/301/r);
 	is(answers('postgres', $name, 1), $btree, "$name: as btree");
 	is(answers('postgres', $name, 0), $btree, "$name: as without an index");
+	is($node->safe_psql('postgres', "SELECT tree_shared AND tree_memory > 0 FROM hybrid_index_stats('h_$name')"), 't', "$name: the tree is shared");
 	my $again = $name eq 'citext' ? 'upper(v)' : 'v';
 	my ($ret, $out, $err) = $node->psql('postgres', "INSERT INTO t_$name SELECT id, $again FROM t_$name WHERE id = 5");
 	like($err, qr/duplicate key/, "$name: unique");

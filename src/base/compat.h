@@ -222,9 +222,7 @@ extern PGDLLIMPORT bool ignore_checksum_failure;
  * now?  If it may, HYB_FINISH_HINTS ends that; needs storage/bufmgr.h.
  *
  * HYB_IS_LOCKED, HYB_IS_LOCKED_EXCLUSIVE: does this process hold the lock of a buffer
- * that is not local?  Before 19 they need storage/buf_internals.h.  HYB_LOCKED_ONCE: a
- * process can hold a buffer's lock only once, and the end of a subtransaction does not
- * release it.
+ * that is not local?  Before 19 they need storage/buf_internals.h.
  *
  * HYB_RELATION_HOOK: a relation's description is complete; needs optimizer/pathnode.h
  * and optimizer/plancat.h.  HYB_PLANNER_MORE: a further argument of the planner.
@@ -247,7 +245,6 @@ extern PGDLLIMPORT bool ignore_checksum_failure;
 #define HYB_FINISH_HINTS(buf, changed) BufferFinishSetHintBits((buf), (changed), true)
 #define HYB_IS_LOCKED(buf) BufferIsLockedByMe(buf)
 #define HYB_IS_LOCKED_EXCLUSIVE(buf) BufferIsLockedByMeInMode((buf), BUFFER_LOCK_EXCLUSIVE)
-#define HYB_LOCKED_ONCE true
 #define HYB_INDEX_BUILD(heap, index, info, reindex) \
 	index_build((heap), (index), (info), (reindex), true, true)
 #define HYB_INDEX_FETCH_BEGIN(heap) table_index_fetch_begin((heap), SO_NONE)
@@ -292,7 +289,6 @@ hyb_note_overflow(int64 result, bool finite, int *overflow)
 #define HYB_CONTENT_LOCK(buf) BufferDescriptorGetContentLock(GetBufferDescriptor((buf) - 1))
 #define HYB_IS_LOCKED(buf) LWLockHeldByMe(HYB_CONTENT_LOCK(buf))
 #define HYB_IS_LOCKED_EXCLUSIVE(buf) LWLockHeldByMeInMode(HYB_CONTENT_LOCK(buf), LW_EXCLUSIVE)
-#define HYB_LOCKED_ONCE false
 #define HYB_INDEX_BUILD(heap, index, info, reindex) \
 	index_build((heap), (index), (info), (reindex), true)
 #define HYB_INDEX_FETCH_BEGIN(heap) table_index_fetch_begin(heap)

@@ -29,7 +29,8 @@ hyb_buf_enlarge(HybBuf *buf, uint32 extra)
 	{
 		uint8	   *data = MemoryContextAlloc(buf->context, cap);
 
-		memcpy(data, buf->data, buf->len);
+		if (buf->len > 0)
+			memcpy(data, buf->data, buf->len);
 		buf->data = data;
 		buf->context = NULL;
 	}

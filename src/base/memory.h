@@ -32,7 +32,7 @@ typedef struct HybBuf
 								 * larger one is allocated here */
 } HybBuf;
 
-/* An empty buffer that starts with the owner's space. */
+/* An empty buffer that starts with the owner's space, or with no space. */
 static inline void
 hyb_buf_init(HybBuf *buf, void *space, uint32 size, MemoryContext context)
 {

@@ -4,10 +4,9 @@
  *
  * A client that does not read its socket stops its process in the middle of a
  * message.  With a lock held, all processes that need the lock would stop too.  So a
- * process is quiet while it holds a lock that a btree index does not have, or an
- * LWLock under which it calls a user's code.  A notice goes to the server's log at
- * most.  An error is kept, and goes to the client when the (sub)transaction has
- * aborted and let go of its locks.
+ * process is quiet while it holds a lock that a btree index does not have.  A notice
+ * goes to the server's log at most.  An error is kept, and goes to the client when the
+ * (sub)transaction has aborted and let go of its locks.
  */
 #ifndef HYB_QUIET_H
 #define HYB_QUIET_H

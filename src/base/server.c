@@ -197,19 +197,6 @@ hyb_unlock_after_moment(const LOCKTAG *tag)
 	hyb_quiet_end();
 }
 
-void
-hyb_locks_lost(Oid function)
-{
-	char	   *name = get_func_name(function);
-
-	ereport(ERROR,
-			(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
-			 errmsg("function \"%s\" rolled back a subtransaction while a hybrid index was searched with it",
-					name ? name : "?"),
-			 errdetail("That releases all lightweight locks, those of the search included."),
-			 errhint("Functions of operators that are indexed must not catch errors.")));
-}
-
 /* ---- getting at relations ---- */
 
 void

@@ -68,35 +68,6 @@ extern char *hyb_sql_function(const char *name);
 extern bool hyb_lock_for_a_moment(const LOCKTAG *tag, bool wait);
 extern void hyb_unlock_after_moment(const LOCKTAG *tag);
 
-/* Raise the error of hyb_call_function. */
-HYB_NORETURN extern void hyb_locks_lost(Oid function);
-
-/*
- * Call an operator's or operator class's function, which may be any user's code.
- * The caller may hold LWLocks, buffer locks among them.  A function that catches an
- * error rolls a subtransaction back, and that releases all LWLocks.  The caller must
- * not go on then, since what it was looking at may have changed.  Each LWLock holds
- * interrupts off, so we compare their count.  Under an LWLock the function's messages
- * do not go to the client (quiet.h).
- */
-static inline Datum
-hyb_call_function(FmgrInfo *function, Oid collation, Datum a, Datum b)
-{
-	uint32		held = InterruptHoldoffCount;
-	bool		quiet = held > 0 && hyb_quiet_set(true);
-	Datum		result;
-
-	/* an error there would take the server down */
-	Assert(CritSectionCount == 0);
-	result = FunctionCall2Coll(function, collation, a, b);
-	if (held > 0)
-		(void) hyb_quiet_set(quiet);
-
-	if (unlikely(InterruptHoldoffCount != held))
-		hyb_locks_lost(function->fn_oid);
-	return result;
-}
-
 /* ---- getting at relations: as their owner, and without waiting for locks ---- */
 
 /* The role that goes on afterwards. */

@@ -118,8 +118,8 @@ hyb_check_open_leaf(HybCheck *check, int level, const HybPos *pos, char *copy)
 	old_context = MemoryContextSwitchTo(check->page_context);
 	if (!hyb_static_descend(check->ix, check->version, &sought, &descent))
 		hyb_check_fail(check, HYB_METAPAGE_BLKNO, "The static stage cannot be searched.");
-	memcpy(copy, BufferGetPage(descent.buf), BLCKSZ);
-	UnlockReleaseBuffer(descent.buf);
+	memcpy(copy, descent.page, BLCKSZ);
+	hyb_descent_release(&descent);
 	MemoryContextSwitchTo(old_context);
 	hyb_leaf_open(&check->leaf, check->ix->desc, copy, check->ix->rel, descent.block);
 	return true;

@@ -190,6 +190,7 @@ hyb_unique_buffers_init(HybUniqueBuffers *buffers, MemoryContext context)
 
 	memset(buffers, 0, sizeof(*buffers));
 	buffers->context = context;
+	hyb_buf_init(&buffers->descent.copy, NULL, 0, context);
 	hyb_buf_reserve(&buffers->descent.fence_key, UNIQUE_BYTES);
 	hyb_buf_reserve(&buffers->batch.keys, UNIQUE_BYTES);
 	hyb_buf_reserve(&buffers->key, UNIQUE_BYTES);
@@ -205,8 +206,7 @@ open_candidate_leaf(UniqueSearch *search)
 	MemoryContext old = MemoryContextSwitchTo(buffers->context);
 
 	hyb_leaf_open(&buffers->leaf, search->ix->desc,
-				  BufferGetPage(buffers->descent.buf), search->ix->rel,
-				  buffers->descent.block);
+				  buffers->descent.page, search->ix->rel, buffers->descent.block);
 	MemoryContextSwitchTo(old);
 }
 
@@ -216,7 +216,7 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 {
 	HybDescent *descent = &search->buffers->descent;
 	HybLeaf    *leaf = &search->buffers->leaf;
-	Page		page = BufferGetPage(descent->buf);
+	Page		page = descent->page;
 	const uint8 *hints = hyb_leaf_hints(page);
 	uint16		pd_lower = ((PageHeader) page)->pd_lower;
 	bool		truncated = !hyb_leaf_keeps_keys(leaf);
@@ -229,7 +229,7 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 
 	if (first >= end)
 	{
-		LockBuffer(descent->buf, BUFFER_LOCK_UNLOCK);
+		hyb_descent_unlock(descent);
 		return SEARCH_UNIQUE;
 	}
 
@@ -246,7 +246,7 @@ search_leaf(UniqueSearch *search, const HybVersion *version, int first, int end)
 		tids[n] = tids[i - first];
 		items[n++] = i;
 	}
-	LockBuffer(descent->buf, BUFFER_LOCK_UNLOCK);
+	hyb_descent_unlock(descent);
 
 	for (int i = 0; i < n && result == SEARCH_UNIQUE; i++)
 	{
@@ -370,7 +370,7 @@ load_top(UniqueSearch *search, const HybVersion *version, Top *top)
 						 ix->desc->nkeys, &key);
 		else
 			greatest_prefix(leaf, &key);
-		UnlockReleaseBuffer(descent->buf);
+		hyb_descent_release(descent);
 		if (greatest.len == 0 ||
 			key_order(key.data, key.len, &greatest) > 0)
 		{

@@ -5,7 +5,7 @@
 #include "base/compat.h"
 
 #include "access/genam.h"
-#include "base/server.h"
+#include "access/htup_details.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
@@ -13,6 +13,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 /*
@@ -88,7 +89,9 @@ static bool
 has_order(Oid type)
 {
 	Oid			part;
-	TypeCacheEntry *entry;
+	Oid			table;
+	bool		ordered = true;
+	HeapTuple	tuple;
 
 	type = getBaseType(type);
 	if (OidIsValid(part = get_base_element_type(type)) ||
@@ -96,15 +99,20 @@ has_order(Oid type)
 		OidIsValid(part = get_range_subtype(type)))
 		return has_order(part);
 
-	entry = lookup_type_cache(type, TYPECACHE_CMP_PROC | TYPECACHE_TUPDESC);
-	for (int i = 0; entry->tupDesc != NULL && i < entry->tupDesc->natts; i++)
+	/* the type cache would open the row type's table, which may be locked */
+	table = get_typ_typrelid(type);
+	if (!OidIsValid(table))
+		return OidIsValid(lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc);
+	for (int i = 1; ordered &&
+		 HeapTupleIsValid(tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table),
+												  Int16GetDatum(i))); i++)
 	{
-		Form_pg_attribute att = TupleDescAttr(entry->tupDesc, i);
+		Form_pg_attribute att = (Form_pg_attribute) GETSTRUCT(tuple);
 
-		if (!att->attisdropped && !has_order(att->atttypid))
-			return false;
+		ordered = att->attisdropped || has_order(att->atttypid);
+		ReleaseSysCache(tuple);
 	}
-	return OidIsValid(entry->cmp_proc);
+	return ordered;
 }
 
 /* Classes for types that contain any others; those for one type know theirs. */
@@ -124,7 +132,7 @@ hyb_key_compare_self(const HybKeyDesc *desc, const Datum *values,
 		const HybColumn *col = &desc->cols[i];
 
 		if (col->doubtful && !isnull[i])
-			(void) hyb_call_function(col->order_proc, col->collation,
+			(void) FunctionCall2Coll(col->order_proc, col->collation,
 									 values[i], values[i]);
 	}
 }
@@ -243,6 +251,10 @@ hyb_key_desc_create(Relation index)
 			set_codec(col, codec);
 			desc->has_encoded |= codec->encode != NULL;
 		}
+		col->pure = col->compare != HYB_COMPARE_PROC ? HYB_PURE :
+			hyb_pure_classify(col->order_proc->fn_oid, col->typid, col->collation,
+							  &col->part);
+		desc->pure = Max(desc->pure, col->pure);
 		if (col->compare != HYB_COMPARE_MEM)
 			desc->all_mem = false;
 		if (col->compare == HYB_COMPARE_FLOAT ||
@@ -341,6 +353,7 @@ void
 hyb_key_desc_assert_valid(const HybKeyDesc *desc)
 {
 	bool		all_mem = true;
+	HybPure		pure = HYB_PURE;
 
 	Assert(desc->nkeys >= 1 && desc->nkeys <= desc->natts);
 	Assert(desc->natts <= INDEX_MAX_KEYS);
@@ -354,10 +367,14 @@ hyb_key_desc_assert_valid(const HybKeyDesc *desc)
 		Assert(col->plain == 0 || (col->store == HYB_STORE_BYTES && col->width == 0));
 		Assert(i < desc->nkeys || (col->codec == NULL && col->order_proc == NULL));
 		Assert(i >= desc->nkeys || col->order_proc != NULL);
-		if (i < desc->nkeys)
-			all_mem &= col->compare == HYB_COMPARE_MEM;
+		if (i >= desc->nkeys)
+			continue;
+		all_mem &= col->compare == HYB_COMPARE_MEM;
+		pure = Max(pure, col->pure);
+		Assert(col->pure == HYB_PURE || col->compare == HYB_COMPARE_PROC);
+		Assert(!OidIsValid(col->part) || col->pure == HYB_PURE_IN_PART);
 	}
-	Assert(desc->all_mem == all_mem);
+	Assert(desc->all_mem == all_mem && desc->pure == pure);
 	/* memcmp of the encodings is an order, so equal keys have equal bytes */
 	Assert(desc->exact || !all_mem);
 }

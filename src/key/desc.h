@@ -8,6 +8,7 @@
 #include "access/tupdesc.h"
 #include "fmgr.h"
 #include "key/codec.h"
+#include "key/pure.h"
 #include "miscadmin.h"
 #include "utils/relcache.h"
 
@@ -57,6 +58,9 @@ typedef struct HybColumn
 	Oid			collation;
 	int32		typmod;
 	bool		doubtful;		/* see HybKeyDesc */
+	uint8		pure;			/* HybPure, of key columns */
+	Oid			part;			/* HYB_PURE_IN_PART: the type that pure arrays
+								 * and ranges name; InvalidOid: an enum */
 	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
 	const char *index_name;		/* for errors */
 	Datum		options;		/* operator class options, or 0 */
@@ -101,6 +105,7 @@ typedef struct HybKeyDesc
 								 * HYB_IMAGE_PROC */
 	bool		doubtful;		/* a key column has a type with values that
 								 * cannot be compared: hyb_key_check_order */
+	HybPure		pure;			/* what all key columns allow */
 	TupleDesc	tupdesc;		/* the index relation's */
 	HybColumn	cols[FLEXIBLE_ARRAY_MEMBER];
 } HybKeyDesc;
@@ -121,6 +126,18 @@ hyb_key_is_fixed(const HybKeyDesc *desc)
  */
 #define hyb_key_desc_size(natts) \
 	(offsetof(HybKeyDesc, cols) + (natts) * sizeof(HybColumn))
+
+/* Before an LWLock is taken under which pure keys will be compared. */
+static inline void
+hyb_desc_prepare_pure(const HybKeyDesc *desc)
+{
+	if (likely(desc->pure == HYB_PURE))
+		return;
+	for (int i = 0; i < desc->nkeys; i++)
+		if (OidIsValid(desc->cols[i].part))
+			hyb_pure_remember(desc->cols[i].order_proc, desc->cols[i].collation,
+							  desc->cols[i].part);
+}
 
 static inline uint8
 hyb_null_flag(const HybColumn *col)

@@ -9,7 +9,6 @@
 
 #include "access/tupmacs.h"
 #include "algo/inorder.h"
-#include "base/server.h"
 #include "common/hashfn.h"
 #include "common/pg_lzcompress.h"
 #include "key/key.h"
@@ -481,6 +480,39 @@ build_scratch(const HybColumn *col, const HybValue *val,
 	}
 }
 
+bool
+hyb_value_is_pure(const HybColumn *col, const HybValue *val)
+{
+	uint32		offset;
+
+	if (val->isnull || col->pure == HYB_PURE)
+		return true;
+	if (col->pure == HYB_IMPURE)
+		return false;
+	if (!OidIsValid(col->part))
+		return (val->ival & 1) == 0;	/* an enum */
+	offset = hyb_pure_part_offset(col->order_proc->fn_oid);
+	return val->ival == 0 && val->len >= offset + sizeof(Oid) &&
+		memcmp(val->ptr + offset, &col->part, sizeof(Oid)) == 0;
+}
+
+bool
+hyb_columns_are_pure(const HybKeyDesc *desc, int ncols, const uint8 *key, uint32 len)
+{
+	const uint8 *p = key;
+
+	for (int i = 0; i < ncols; i++)
+	{
+		HybValue	val;
+
+		p = hyb_parse_column(&desc->cols[i], p, key + len, &val);
+		/* damaged bytes are reported where they are compared */
+		if (p == NULL || !hyb_value_is_pure(&desc->cols[i], &val))
+			return false;
+	}
+	return true;
+}
+
 /* Two values of a comparator column, ascending order. */
 static int
 compare_by_proc(const HybColumn *col, const HybValue *a, const HybValue *b)
@@ -496,9 +528,12 @@ compare_by_proc(const HybColumn *col, const HybValue *a, const HybValue *b)
 		 (a->len == b->len && memcmp(a->ptr, b->ptr, a->len) == 0)))
 		return 0;
 
+	Assert(CritSectionCount == 0);
+	Assert(InterruptHoldoffCount == 0 ||
+		   (hyb_value_is_pure(col, a) && hyb_value_is_pure(col, b)));
 	build_scratch(col, a, &sa);
 	build_scratch(col, b, &sb);
-	result = DatumGetInt32(hyb_call_function(col->order_proc, col->collation,
+	result = DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
 											 sa.datum, sb.datum));
 	if (sa.allocated)
 		pfree(sa.allocated);

@@ -243,7 +243,8 @@ extern int	hyb_value_compare_full(const HybColumn *col, const HybValue *a,
 
 /*
  * Column order, DESC and NULLS FIRST/LAST taken into account.  Comparator
- * columns call the operator class's function, which may throw.
+ * columns call the operator class's function, which may throw.  While an LWLock is
+ * held only pure values may be compared (key/pure.h).
  */
 static inline int
 hyb_value_compare(const HybColumn *col, const HybValue *a, const HybValue *b)
@@ -278,6 +279,19 @@ extern uint64 hyb_key_hash(const uint8 *key, uint32 keylen);
 /* Has every key that is equal to this whole one the same bytes? */
 extern bool hyb_key_has_one_form(const HybKeyDesc *desc, const uint8 *key,
 								 uint32 keylen);
+
+/* Is a comparison of this value with a pure one pure (key/pure.h)? */
+extern bool hyb_value_is_pure(const HybColumn *col, const HybValue *val);
+extern bool hyb_columns_are_pure(const HybKeyDesc *desc, int ncols,
+								 const uint8 *key, uint32 len);
+
+/* The same of a key. */
+static inline bool
+hyb_key_is_pure(const HybKeyDesc *desc, const uint8 *key, uint32 len)
+{
+	return likely(desc->pure == HYB_PURE) ||
+		hyb_columns_are_pure(desc, desc->nkeys, key, len);
+}
 
 /* For finding equal keys: hyb_key_hash, or 0 if they may have other bytes. */
 static inline uint64

@@ -94,6 +94,14 @@ hyb_pos_set(HybPos *pos, const HybBuf *key, int ncols, HybTie tie)
 	ItemPointerSetInvalid(&pos->tid);
 }
 
+/* Is a comparison of this position with a pure key pure (key/pure.h)? */
+static inline bool
+hyb_pos_is_pure(const HybKeyDesc *desc, const HybPos *pos)
+{
+	return likely(desc->pure == HYB_PURE) ||
+		hyb_columns_are_pure(desc, pos->ncols, pos->key, pos->len);
+}
+
 #define HYB_POS_MIN(pos)	((pos)->len == 0 && (pos)->tie == HYB_BEFORE)
 #define HYB_POS_MAX(pos)	((pos)->len == 0 && (pos)->tie == HYB_AFTER)
 

@@ -147,7 +147,7 @@ hyb_bulk_plan(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 	TimestampTz now;
 	uint64		number;
 
-	/* in a comparison function, another index's search has locks */
+	/* in a comparison function of a btree, whose search has locks */
 	if (!hyb_tree_elastic(ix->desc) || InterruptHoldoffCount > 1 ||
 		!hyb_stage_turn(access, version) ||
 		(number = find_wanted(ix, access, version, want, task)) == 0)

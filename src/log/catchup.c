@@ -319,6 +319,12 @@ enter_page(CatchUp *c, const HybTreeUse *use, Page copy, uint64 *applied)
 			HybTreeResult result;
 
 			hyb_delta_key_length(c->ix, &entry);
+			if (c->access->shared != NULL &&
+				!hyb_key_is_pure(c->ix->desc, entry.bytes, entry.keylen))
+			{
+				c->access->stage->impure_generation = c->generation->number;
+				return HYB_STAGE_IMPURE;
+			}
 			result = insert_entry(c, use, &entry);
 			if (result != HYB_TREE_DONE)
 				return result == HYB_TREE_MEMORY ? HYB_STAGE_MEMORY : HYB_STAGE_STALE;
@@ -447,9 +453,7 @@ hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
 	}
 	PG_FINALLY();
 	{
-		/* not if a comparison function has lost the lock, see key.h */
-		if (LWLockHeldByMe(&access->shared->lock))
-			access->shared->tree_bytes = hyb_stage_bytes(access->stage);
+		access->shared->tree_bytes = hyb_stage_bytes(access->stage);
 	}
 	PG_END_TRY();
 	return result;

@@ -210,6 +210,20 @@ is_brief(const HybIndex *ix, const HybFetch *fetch)
 }
 
 /*
+ * Are the comparisons of such a fetch pure, where the tree's keys are?
+ */
+static inline bool
+is_pure(const HybIndex *ix, const HybVersion *version, const HybFetch *fetch)
+{
+	const HybKeyDesc *desc = ix->desc;
+
+	return likely(desc->pure == HYB_PURE) ||
+		(desc->pure != HYB_IMPURE && hyb_pos_is_pure(desc, fetch->lo) &&
+		 hyb_pos_is_pure(desc, fetch->hi) &&
+		 (version->frozen.number == 0 || hyb_pos_is_pure(desc, &version->watermark)));
+}
+
+/*
  * Add what `portion` asks for to the batch, with the trees locked meanwhile.
  * False if the version is not current.  *waited_for: another process waits for
  * the trees.
@@ -221,16 +235,18 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 	int			which = portion->which & ~HYB_FETCH_NOT_KILLED;
 	HybStageAccess access;
 	HybStageResult result;
+	bool		pure;
 
 	*waited_for = false;
 	/* VACUUM marks entries in trees that it finds */
 	batch->knows_dead &= !hyb_cache_get(ix)->key.in_recovery;
-	result = hyb_stage_open(ix, version, which, is_brief(ix, portion), &access);
+	pure = is_pure(ix, version, portion);
+	result = hyb_stage_open(ix, version, which, is_brief(ix, portion), pure, &access);
 	if (result == HYB_STAGE_UNFINISHED)
 	{
 		if (hyb_log_read_unfinished(ix, version, portion, which, batch))
 			return true;
-		result = hyb_stage_open(ix, version, which, false, &access);
+		result = hyb_stage_open(ix, version, which, false, pure, &access);
 	}
 	if (result != HYB_STAGE_READY)
 		return false;
@@ -314,7 +330,7 @@ hyb_log_verify(HybIndex *ix, const HybVersion *version)
 	const char *volatile error = NULL;
 
 	if (hyb_stage_open(ix, version, HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-					   false, &access) != HYB_STAGE_READY)
+					   false, ix->desc->pure != HYB_IMPURE, &access) != HYB_STAGE_READY)
 		return NULL;
 	PG_TRY();
 	{
@@ -384,8 +400,10 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
 												 * tree */
 		return;
 	}
-	if (LWLockHeldByMe(&cache->shared->lock) ||
-		!LWLockConditionalAcquire(&cache->shared->lock, LW_SHARED))
+	if (!hyb_key_is_pure(ix->desc, entry.bytes, entry.keylen))
+		return;
+	hyb_desc_prepare_pure(ix->desc);
+	if (!LWLockConditionalAcquire(&cache->shared->lock, LW_SHARED))
 		return;
 	if (hyb_slot_valid(cache) && hyb_arena_attached() &&
 		(tree = hyb_stage_tree(&cache->shared->stage, generation)) != NULL)
@@ -422,8 +440,9 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 			tree = hyb_stage_tree(&shared->stage, generation);
 			if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
-					flag_log_entry(ix, tree, &hyb_shared_arena, &dead[i],
-								   HYB_ENTRY_DEAD);
+					if (hyb_key_is_pure(ix->desc, dead[i].bytes, dead[i].keylen))
+						flag_log_entry(ix, tree, &hyb_shared_arena, &dead[i],
+									   HYB_ENTRY_DEAD);
 			LWLockRelease(&shared->lock);
 			break;
 		}

@@ -6,6 +6,10 @@
  * it is let go.  A backend that cannot get shared memory for an index, or has
  * no use for it (temporary tables, stand-alone backends), keeps trees of its
  * own, so that reading never fails for want of shared memory.
+ *
+ * Under the slot's lock only pure keys are compared (key/pure.h).  A backend has
+ * trees of its own, too, where an index has no pure keys, where an entry of the log
+ * is not pure, and where what is sought is not.
  */
 #include "base/compat.h"
 
@@ -41,21 +45,10 @@
 /* How often a backend that uses its own trees tries shared memory again. */
 #define HYB_PRIVATE_MS		1000
 
-/*
- * A comparison function that uses the index it serves would wait for its own
- * lock for ever.
- */
-static inline void
-check_not_mine(const HybIndex *ix, HybSharedSlot *shared)
-{
-	if (!ix->desc->all_mem && LWLockHeldByMe(&shared->lock))
-		hyb_used_by_comparison(ix->rel);
-}
-
 void
-hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode)
+hyb_stage_lock(const HybIndex *ix, HybSharedSlot *shared, LWLockMode mode)
 {
-	check_not_mine(ix, shared);
+	hyb_desc_prepare_pure(ix->desc);
 	LWLockAcquire(&shared->lock, mode);
 }
 
@@ -108,7 +101,7 @@ reach_shared_stage(HybStageAccess *access)
 }
 
 static bool
-lock_shared_stage(HybIndex *ix, HybStageAccess *access, LWLockMode mode)
+lock_shared_stage(const HybIndex *ix, HybStageAccess *access, LWLockMode mode)
 {
 	hyb_stage_lock(ix, access->cache->shared, mode);
 	return reach_shared_stage(access);
@@ -116,12 +109,10 @@ lock_shared_stage(HybIndex *ix, HybStageAccess *access, LWLockMode mode)
 
 /* The same, exclusively and without waiting. */
 static bool
-try_lock_shared_stage(HybStageAccess *access)
+try_lock_shared_stage(const HybIndex *ix, HybStageAccess *access)
 {
-	HybSharedSlot *shared = access->cache->shared;
-
-	return !LWLockHeldByMe(&shared->lock) &&
-		LWLockConditionalAcquire(&shared->lock, LW_EXCLUSIVE) &&
+	hyb_desc_prepare_pure(ix->desc);
+	return LWLockConditionalAcquire(&access->cache->shared->lock, LW_EXCLUSIVE) &&
 		reach_shared_stage(access);
 }
 
@@ -140,7 +131,7 @@ lock_or_wait(HybIndex *ix, HybStageAccess *access, LWLockMode mode, int *waits)
 		return lock_shared_stage(ix, access, mode);
 	(*waits)++;
 	CHECK_FOR_INTERRUPTS();
-	check_not_mine(ix, shared);
+	hyb_desc_prepare_pure(ix->desc);
 	return LWLockAcquireOrWait(&shared->lock, LW_EXCLUSIVE) &&
 		reach_shared_stage(access);
 }
@@ -256,9 +247,37 @@ catch_up_part(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 	return result;
 }
 
+/* Is an entry of the version's generations known that is not pure? */
+static inline bool
+is_impure(const HybStage *stage, const HybVersion *version)
+{
+	return stage->impure_generation == version->active.number ||
+		(stage->impure_generation != 0 &&
+		 stage->impure_generation == version->frozen.number);
+}
+
 /*
- * MEMORY: there is not enough shared memory, the trees should be built in the
- * backend.
+ * Make the index's slot, unless there is one.  The first one to do so asks whether
+ * the index should be merged.
+ */
+static bool
+have_slot(HybIndex *ix, HybCache *cache)
+{
+	bool		made;
+
+	while (hyb_slot_create(cache, &made))
+	{
+		if (!made || hyb_slot_made == NULL)
+			return true;
+		/* the slot may be another index's when this returns */
+		hyb_slot_made(ix);
+	}
+	return false;
+}
+
+/*
+ * MEMORY: there is not enough shared memory, or an entry is not pure; the trees
+ * should be built in the backend.
  */
 static HybStageResult
 open_shared(HybIndex *ix, const HybVersion *version, int want,
@@ -269,25 +288,18 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 	uint32		wanted = HYB_RESERVE_MIN;
 	int			waits = 0;
 	bool		again = false;
-	bool		made;
 
 	for (;;)
 	{
 		HybStageResult result;
 
-		if (!hyb_slot_create(cache, &made) || !hyb_arena_available())
+		if (!have_slot(ix, cache) || !hyb_arena_available())
 			return HYB_STAGE_MEMORY;
-		if (made && hyb_slot_made != NULL)
-		{
-			/* the slot may be another index's when this returns */
-			hyb_slot_made(ix);
-			continue;
-		}
 		hyb_slot_touch(cache);
 		if (unlikely(may_leave_unfinished(access, &cache->shared->stage, want)))
 		{
 			/* while another process enters its portion, do not wait */
-			if (!try_lock_shared_stage(access))
+			if (!try_lock_shared_stage(ix, access))
 			{
 				hyb_arena_trim(&hyb_shared_arena);
 				return HYB_STAGE_UNFINISHED;
@@ -299,8 +311,9 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			mode = LW_SHARED;
 			continue;
 		}
-		if (access->stage->nofit_generation == version->active.number &&
-			mode == LW_EXCLUSIVE && !again && !(again = claim_retry(access->stage)))
+		if (is_impure(access->stage, version) ||
+			(access->stage->nofit_generation == version->active.number &&
+			 mode == LW_EXCLUSIVE && !again && !(again = claim_retry(access->stage))))
 		{
 			unlock_shared_stage(access);
 			return HYB_STAGE_MEMORY;
@@ -324,10 +337,16 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			hyb_arena_trim(access->arena);
 			return HYB_STAGE_READY;
 		}
-		if (result == HYB_STAGE_STALE || result == HYB_STAGE_UNFINISHED)
+		if (result == HYB_STAGE_IMPURE)
+		{
+			hyb_stage_clear(access->stage, access->arena);
+			access->shared->tree_bytes = 0;
+		}
+		if (result == HYB_STAGE_STALE || result == HYB_STAGE_UNFINISHED ||
+			result == HYB_STAGE_IMPURE)
 		{
 			unlock_shared_stage(access);
-			return result;
+			return result == HYB_STAGE_IMPURE ? HYB_STAGE_MEMORY : result;
 		}
 
 		CHECK_FOR_INTERRUPTS();
@@ -351,8 +370,12 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 	HybStageResult volatile result = HYB_STAGE_MEMORY;
 	uint32		wanted = HYB_RESERVE_MIN;
 
+	/* the tree is not whole while a comparison function runs */
 	if (cache->busy > 0)
-		hyb_used_by_comparison(ix->rel);
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("comparison function of index \"%s\" uses the index itself",
+						RelationGetRelationName(ix->rel))));
 	(void) hyb_slot_find(cache);
 	hyb_cache_make_private(cache);
 	access->shared = NULL;
@@ -406,7 +429,7 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 
 HybStageResult
 hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
-			   HybStageAccess *access)
+			   bool pure, HybStageAccess *access)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 
@@ -416,15 +439,23 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 	access->nentered = 0;
 	if (version->frozen.number == 0)
 		want &= ~HYB_FETCH_FROZEN;
-	if (!cache->is_temp &&
-		(cache->private_generation != version->active.number ||
-		 GetCurrentStatementStartTimestamp() >= cache->private_until))
+	if (!pure)
+	{
+		/* it tells of appends */
+		if (have_slot(ix, cache))
+			hyb_slot_touch(cache);
+	}
+	else if (!cache->is_temp &&
+			 (cache->private_generation != version->active.number ||
+			  GetCurrentStatementStartTimestamp() >= cache->private_until))
 	{
 		HybStageResult result = open_shared(ix, version, want, access);
 
 		if (result != HYB_STAGE_MEMORY)
 		{
-			if (result == HYB_STAGE_READY && cache->arena != NULL && cache->busy == 0)
+			/* what is not pure is sought again and again, as a rule */
+			if (result == HYB_STAGE_READY && cache->arena != NULL && cache->busy == 0 &&
+				ix->desc->pure == HYB_PURE)
 				hyb_cache_drop_private(cache);
 			return result;
 		}
@@ -474,7 +505,7 @@ hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
 
 	access->cache = cache;
 	if (cache->shared == NULL || !ix->desc->all_mem || cache->key.in_recovery ||
-		!worth_catching_up(cache) || !try_lock_shared_stage(access))
+		!worth_catching_up(cache) || !try_lock_shared_stage(ix, access))
 		return false;
 	stage = access->stage;
 	if (stage->trees[HYB_ACTIVE].generation == generation &&
@@ -532,7 +563,7 @@ hyb_log_catch_up(HybIndex *ix, const HybVersion *version)
 			!worth_catching_up(cache))
 			return;
 		hyb_arena_attach();
-		if (!try_lock_shared_stage(&access))
+		if (!try_lock_shared_stage(ix, &access))
 			break;
 		if (access.stage->trees[HYB_ACTIVE].generation == version->active.number &&
 			access.stage->synced[HYB_ACTIVE])

@@ -51,7 +51,9 @@ typedef enum HybStageResult
 	HYB_STAGE_MORE,				/* there is more to do, but another process
 								 * may want the lock; hyb_stage_open does not
 								 * return this */
-	HYB_STAGE_MEMORY			/* no memory; more chunks must be reserved;
+	HYB_STAGE_MEMORY,			/* no memory; more chunks must be reserved;
+								 * hyb_stage_open does not return this */
+	HYB_STAGE_IMPURE			/* an entry is not pure, as the stage notes;
 								 * hyb_stage_open does not return this */
 } HybStageResult;
 
@@ -81,10 +83,11 @@ extern HybStageResult hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
 /*
  * Catch the trees in `want` (HYB_FETCH_*) up with the log as it is now, and
  * lock the stage for reading.  READY: end with hyb_stage_close.  STALE, and
- * UNFINISHED, which only a brief caller gets: nothing is held.
+ * UNFINISHED, which only a brief caller gets: nothing is held.  `pure`: all that
+ * the caller will compare with the stage's entries is.
  */
 extern HybStageResult hyb_stage_open(HybIndex *ix, const HybVersion *version,
-									 int want, bool brief,
+									 int want, bool brief, bool pure,
 									 HybStageAccess *access);
 extern void hyb_stage_close(HybStageAccess *access);
 
@@ -106,11 +109,8 @@ extern bool hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
 							const HybEntry *entry);
 extern void hyb_stage_entered(HybStageAccess *access);
 
-/*
- * Lock a slot; an error if the caller holds the lock, which only a comparison
- * function that reads its own index can bring about.
- */
-extern void hyb_stage_lock(HybIndex *ix, HybSharedSlot *shared, LWLockMode mode);
+/* Lock a slot; pure keys may be compared then. */
+extern void hyb_stage_lock(const HybIndex *ix, HybSharedSlot *shared, LWLockMode mode);
 
 /* ---- reading the log in place (in_place.c) ---- */
 

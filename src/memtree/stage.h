@@ -67,6 +67,12 @@ typedef struct HybStage
 	uint64		nofit_bytes;
 	TimestampTz nofit_until;
 
+	/*
+	 * A generation with a key that is not pure (key/pure.h).  Backends use
+	 * trees of their own until it is merged.
+	 */
+	uint64		impure_generation;
+
 	/* How often this active generation's tree has gone for want of memory. */
 	uint32		losses;
 	uint64		lost_generation;

@@ -27,6 +27,12 @@
 /* Most leaves a step reads, whatever merge_step_pages says (HYB_MAX_PENDING). */
 #define HYB_STEP_MAX_LEAVES		64
 
+/*
+ * Where each backend that reads the log has a tree of it, since comparisons are not
+ * pure (key/pure.h), the log may take this part of what it may take otherwise.
+ */
+#define PRIVATE_PART			16
+
 /* ---- the merge lock: merge.h says what it is for ---- */
 
 /*
@@ -243,6 +249,8 @@ hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 	/* looks at all slots */
 	if (hyb_memory_is_short(facts))
 		facts->largest_tree = hyb_slot_is_largest(ix);
+	if (ix->desc->pure == HYB_IMPURE || hyb_slot_is_impure(ix, active.number))
+		facts->memory_budget /= PRIVATE_PART;
 	return hyb_policy_need(facts);
 }
 

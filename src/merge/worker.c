@@ -34,9 +34,6 @@
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
-#include "catalog/pg_language_d.h"
-#include "catalog/pg_proc.h"
-#include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "merge/facts.h"
@@ -354,46 +351,16 @@ static const Slice ask_slice = {ask_if_wanted, AccessShareLock, RowExclusiveLock
 static const Slice shrink_slice = {shrink_file, ShareUpdateExclusiveLock, ShareUpdateExclusiveLock};
 
 /*
- * Is it certain that comparisons read no tables?  Immutable functions in C do
- * not.  But functions of arrays, ranges and composites call those of their
- * elements, and that of enums reads a catalog.
- */
-static bool
-compares_alone(const HybKeyDesc *desc)
-{
-	for (int i = 0; i < desc->nkeys; i++)
-	{
-		const HybColumn *col = &desc->cols[i];
-		HeapTuple	tuple;
-		bool		alone;
-
-		if (col->compare != HYB_COMPARE_PROC)
-			continue;
-		tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(col->order_proc->fn_oid));
-		if (!HeapTupleIsValid(tuple))
-			return false;
-		alone = (((Form_pg_proc) GETSTRUCT(tuple))->prolang == INTERNALlanguageId ||
-				 ((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId) &&
-			((Form_pg_proc) GETSTRUCT(tuple))->provolatile == PROVOLATILE_IMMUTABLE &&
-			!IsPolymorphicType(col->opcintype) && col->opcintype != RECORDOID;
-		ReleaseSysCache(tuple);
-		if (!alone)
-			return false;
-	}
-	return true;
-}
-
-/*
  * Make VACUUM ignore the snapshot of this transaction, as it ignores that of
  * another VACUUM, so that a long merge keeps no dead rows of other tables.
  * That is right while the worker reads only the index, and rows of the table
- * that may be gone (dead.c).  It is wrong if comparison functions may read
- * tables.  A merge that learns dictionaries needs its snapshot, too (learn.c).
+ * that may be gone (dead.c).  Comparisons that are not pure may read tables.  A merge
+ * that learns dictionaries needs its snapshot, too (learn.c).
  */
 static void
 hold_no_rows_back(HybIndex *ix)
 {
-	if (!compares_alone(ix->desc))
+	if (ix->desc->pure != HYB_PURE)
 		return;
 	if (ix->desc->has_encoded && ix->dictionaries == NULL)
 	{

@@ -25,7 +25,7 @@ typedef struct LevelFetch
 static bool
 is_killed(const LevelFetch *fetch, int item)
 {
-	const uint8 *hints = hyb_leaf_hints(BufferGetPage(fetch->descent.buf));
+	const uint8 *hints = hyb_leaf_hints(fetch->descent.page);
 
 	return hints != NULL && (hints[item >> 3] & (1 << (item & 7))) != 0;
 }
@@ -112,8 +112,8 @@ fetch_level(LevelFetch *fetch, const HybVersion *version, int level,
 			hyb_pos_compare(ix->desc, &descent->fence, lo) <= 0 :
 			hyb_pos_compare(ix->desc, &descent->fence, hi) >= 0;
 
-		hyb_leaf_open(&fetch->leaf, ix->desc, BufferGetPage(descent->buf),
-					  ix->rel, descent->block);
+		hyb_leaf_open(&fetch->leaf, ix->desc, descent->page, ix->rel,
+					  descent->block);
 		if (!backward || (last && !HYB_POS_MIN(lo)))
 			from = hyb_leaf_search(&fetch->leaf, backward ? lo : &at, &row);
 		to = fetch->leaf.nitems;
@@ -121,7 +121,7 @@ fetch_level(LevelFetch *fetch, const HybVersion *version, int level,
 			to = hyb_leaf_search(&fetch->leaf, backward ? &at : hi, &row);
 		fetch->batch->complete = backward ?
 			add_items_backward(fetch, from, to) : add_level_items(fetch, from, to);
-		UnlockReleaseBuffer(descent->buf);
+		hyb_descent_release(descent);
 		if (last || !fetch->batch->complete)
 			return true;
 		hyb_pos_copy(&at, &fetch->at_key, &descent->fence);
@@ -161,6 +161,7 @@ hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 		current = fetch_level(&level, version, run, &above, fetch->hi);
 	hyb_leaf_close(&level.leaf);
 	hyb_buf_free(&level.descent.fence_key);
+	hyb_buf_free(&level.descent.copy);
 	hyb_buf_free(&level.at_key);
 	return current && hyb_version_is_current(ix, version);
 }

@@ -2,7 +2,8 @@
  * scan_leaf.c
  *		Reading a leaf into a part of a batch.
  *
- * The items in question are found under the leaf's share lock.  Then what the
+ * The items in question are found under the leaf's share lock, or in a copy of it
+ * (tree/descend.h).  Then what the
  * scan will look at is copied: the TIDs only if no key is asked for, a few rows,
  * or the whole page.
  *
@@ -291,15 +292,15 @@ pass_dead_items(const HybScan *so, HybScanPart *part, Page page, LeafRange *rang
  * for dynamic entries that are returned with them.
  */
 static inline void
-release_leaf(const HybScan *so, HybScanPart *part, Buffer buf)
+release_leaf(const HybScan *so, HybScanPart *part)
 {
 	if (so->mode.need_pins)
 	{
-		LockBuffer(buf, BUFFER_LOCK_UNLOCK);
-		part->pin = buf;
+		hyb_descent_unlock(&so->descent);
+		part->pin = so->descent.buf;
 	}
 	else
-		UnlockReleaseBuffer(buf);
+		hyb_descent_release(&so->descent);
 }
 
 /* The prefixes of rows [row, end_row) of such a leaf. */
@@ -366,9 +367,9 @@ take_raw_items(HybScan *so, HybScanPart *part, Page page, const LeafRange *range
  * Copy what the scan will look at of the items found, and let go of the leaf.
  */
 static void
-take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
+take_items(HybScan *so, HybScanPart *part, const LeafRange *range)
 {
-	Page		page = BufferGetPage(buf);
+	Page		page = so->descent.page;
 
 	if (!hyb_leaf_keeps_keys(&part->leaf))
 		take_raw_items(so, part, page, range);
@@ -390,7 +391,7 @@ take_items(HybScan *so, HybScanPart *part, Buffer buf, const LeafRange *range)
 			part->page = MemoryContextAlloc(so->context, BLCKSZ);
 		memcpy(part->page, page, BLCKSZ);
 	}
-	release_leaf(so, part, buf);
+	release_leaf(so, part);
 
 	if (part->mode == HYB_STATIC_PAGE)
 	{
@@ -468,7 +469,7 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 		return true;
 	}
 
-	page = BufferGetPage(descent->buf);
+	page = descent->page;
 	HYB_TEST_FOR_OLD_SNAPSHOT(so->scan->xs_snapshot, so->ix->rel, page);
 	part->block = descent->block;
 	part->stamp = descent->stamp;
@@ -488,12 +489,12 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	if (part->first >= part->last)
 	{
 		part->first = part->last = 0;
-		release_leaf(so, part, descent->buf);
+		release_leaf(so, part);
 	}
 	else
 	{
 		so->mode.probe &= ~(1 << level);
-		take_items(so, part, descent->buf, &range);
+		take_items(so, part, &range);
 	}
 	part->next = part->first;
 	return true;

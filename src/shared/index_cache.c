@@ -433,6 +433,15 @@ hyb_slot_does_not_fit(HybIndex *ix, uint64 generation)
 }
 
 bool
+hyb_slot_is_impure(HybIndex *ix, uint64 generation)
+{
+	HybCache   *cache = hyb_cache_get(ix);
+
+	return hyb_slot_find(cache) &&
+		cache->shared->stage.impure_generation == generation;
+}
+
+bool
 hyb_slot_together(const HybIndex *ix)
 {
 	HybCache   *cache = hyb_cache_get(ix);

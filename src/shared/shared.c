@@ -402,8 +402,8 @@ hyb_segment_room(uint64 bytes)
  * of segments is full it returns NULL, as asked.  Without a resource owner
  * only a small descriptor in backend memory remembers the attempt. elog.c sets
  * the holdoff counts to zero when it raises an error; locks of callers (of a
- * search whose comparison function uses another index) are still held, so they
- * are put back.
+ * btree's search whose comparison function uses an index of ours) are still held,
+ * so they are put back.
  */
 dsm_segment *
 hyb_create_segment(Size size)

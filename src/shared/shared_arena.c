@@ -31,8 +31,8 @@
  *
  * Why not the server's DSA?  Two things are missing.  It creates segments with
  * its locks held, so a failure can only be caught by releasing all LWLocks.
- * But a search up the stack may hold one, whose comparison function uses
- * another index.  Here no lock is held that the creation needs, and a failure
+ * But the search of a btree up the stack may hold one, whose comparison function
+ * uses an index of ours.  Here no lock is held that the creation needs, and a failure
  * is an answer.  And segments that DSA gives back keep their memory until the
  * last idle session has gone.
  */

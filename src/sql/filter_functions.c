@@ -266,12 +266,12 @@ leaf_has_range(HybIndex *ix, HybDescent *descent, const HybPos *low, const HybPo
 	int			last;
 	int			row;
 
-	hyb_leaf_open(&leaf, ix->desc, BufferGetPage(descent->buf), ix->rel, descent->block);
+	hyb_leaf_open(&leaf, ix->desc, descent->page, ix->rel, descent->block);
 	first = hyb_leaf_search(&leaf, low, &row);
 	last = hyb_leaf_search(&leaf, high, &row);
 	while (first < last && hyb_leaf_is_tombstone(&leaf, first))
 		first++;
-	UnlockReleaseBuffer(descent->buf);
+	hyb_descent_release(descent);
 	hyb_leaf_close(&leaf);
 	return first < last;
 }
@@ -416,7 +416,7 @@ count_range_leaf(CountState *state, const HybChild *child)
 	HybIndex   *ix = state->ix;
 	uint32		count;
 	uint32		total;
-	Buffer		buf;
+	PGAlignedBlock page;
 	int			first;
 	int			last;
 	int			row;
@@ -427,16 +427,13 @@ count_range_leaf(CountState *state, const HybChild *child)
 		state->count += count;
 		return true;
 	}
-	buf = hyb_page_lock(ix, child->block, InvalidBlockNumber,
-						BUFFER_LOCK_SHARE, HYB_PAGE_LEAF, child->stamp);
 	state->stale = child->block;
-	if (!BufferIsValid(buf))
+	if (!hyb_page_copy(ix, child->block, InvalidBlockNumber, HYB_PAGE_LEAF,
+					   child->stamp, page.data))
 		return false;
-	hyb_leaf_open(&state->leaf, ix->desc, BufferGetPage(buf), ix->rel,
-				  child->block);
+	hyb_leaf_open(&state->leaf, ix->desc, page.data, ix->rel, child->block);
 	first = hyb_leaf_search(&state->leaf, state->low, &row);
 	last = hyb_leaf_search(&state->leaf, state->high, &row);
-	UnlockReleaseBuffer(buf);
 	if (last > first)
 		state->count += last - first;
 	return true;

@@ -106,15 +106,6 @@ hyb_corrupted(Relation rel, BlockNumber blkno, const char *detail)
 			 errhint("Please REINDEX it.")));
 }
 
-void
-hyb_used_by_comparison(Relation rel)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_IN_USE),
-			 errmsg("comparison function of index \"%s\" uses the index itself",
-					RelationGetRelationName(rel))));
-}
-
 /*
  * A size seen before is a lower bound; the server keeps the last one in
  * smgr_cached_nblocks.  A file is cut only under AccessExclusiveLock, and a process
@@ -201,15 +192,6 @@ hyb_page_check(const HybIndex *ix, Buffer buf, HybPageKind kind, uint64 stamp)
 	return opaque->kind == kind && (stamp == 0 || opaque->stamp == stamp);
 }
 
-/* A comparison function may use the index while the caller's page is locked. */
-static inline void
-lock_buffer(const HybIndex *ix, Buffer buf, int mode)
-{
-	if (HYB_LOCKED_ONCE && !BufferIsLocal(buf) && HYB_IS_LOCKED(buf))
-		hyb_used_by_comparison(ix->rel);
-	LockBuffer(buf, mode);
-}
-
 Buffer
 hyb_page_lock(const HybIndex *ix, BlockNumber block, BlockNumber from,
 			  int mode, HybPageKind kind, uint64 stamp)
@@ -217,7 +199,7 @@ hyb_page_lock(const HybIndex *ix, BlockNumber block, BlockNumber from,
 	Buffer		buf = hyb_page_read(ix, block, from);
 
 	Assert(mode == BUFFER_LOCK_SHARE || mode == BUFFER_LOCK_EXCLUSIVE);
-	lock_buffer(ix, buf, mode);
+	LockBuffer(buf, mode);
 	if (hyb_page_check(ix, buf, kind, stamp))
 		return buf;
 	UnlockReleaseBuffer(buf);
@@ -231,7 +213,7 @@ hyb_page_copy(const HybIndex *ix, BlockNumber block, BlockNumber from,
 	Buffer		buf = hyb_page_read(ix, block, from);
 	bool		same;
 
-	lock_buffer(ix, buf, BUFFER_LOCK_SHARE);
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	same = hyb_page_check(ix, buf, kind, stamp);
 	memcpy(copy, BufferGetPage(buf), BLCKSZ);
 	UnlockReleaseBuffer(buf);

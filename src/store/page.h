@@ -133,12 +133,6 @@ HYB_NORETURN extern void hyb_corrupted(Relation rel, BlockNumber blkno,
 									   const char *detail);
 
 /*
- * Report that a comparison function uses the index that it is called for, while
- * its caller holds a lock which the function would wait for.
- */
-HYB_NORETURN extern void hyb_used_by_comparison(Relation rel);
-
-/*
  * ---- changing pages (wal.c) ----
  *
  * A change set collects up to four exclusively locked buffers.  For each it has the

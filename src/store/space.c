@@ -400,9 +400,8 @@ hyb_space_adopt(const HybIndex *ix, const BlockNumber *blocks, int n)
  * zeroes.  We make that an empty page, which a scan with an old version may see
  * should the caller fail before it writes.  That is not worth a dirty buffer.
  *
- * A scan may be searching the leaf that the block was.  Its comparison function may
- * take long, or wait for the caller's transaction or for the metapage.  So we do not
- * wait for the lock of a buffer: its holder has a pin, too.
+ * A scan may be searching the leaf that the block was.  We do not wait for the lock
+ * of a buffer: its holder has a pin, too.
  */
 Buffer
 hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)

@@ -4,6 +4,8 @@
  *
  * A descent locks one page at a time.  Pages never change while a version names
  * them; a stamp that does not match tells that the version is no longer current.
+ * Where comparisons are not pure (key/pure.h) each page is copied, and what is
+ * compared is the copy, with nothing locked.
  */
 #include "base/compat.h"
 
@@ -36,8 +38,8 @@ hyb_check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block
  * A backend copies the root of a level, if it is an internal node, when it meets
  * it for the second time.  The copy is good as long as versions have this root.
  *
- * Only indexes ordered by memcmp have copies: a comparison function may open
- * other indexes, which may evict the copy that a search is using.
+ * Only indexes with pure comparisons have copies: other comparisons may open other
+ * indexes, which may evict the copy that a search is using.
  */
 typedef struct RootCache
 {
@@ -136,7 +138,7 @@ cached_root(const HybIndex *ix, int level, const HybRoot *root)
 	const RootCache *cache;
 	RootCopy   *copy;
 
-	if (root->height <= 1 || !ix->desc->all_mem)
+	if (root->height <= 1 || ix->desc->pure != HYB_PURE)
 		return NULL;
 	cache = root_cache(ix, level);
 	if (cache->copy == 0 || cache->block != root->block ||
@@ -184,6 +186,28 @@ read_node(const HybIndex *ix, const HybVersion *version, const HybChild *at,
 	if (height > 0 && hyb_page_opaque(BufferGetPage(*buf))->level != height)
 		hyb_corrupted(ix->rel, at->block, "An internal node has the wrong level.");
 	return true;
+}
+
+/*
+ * What is searched of a locked page: the page, or else a copy, and then nothing is
+ * locked any more and only a leaf stays pinned.
+ */
+static inline Page
+page_to_search(const HybIndex *ix, int height, Buffer *buf, HybDescent *descent)
+{
+	Page		page = BufferGetPage(*buf);
+
+	if (likely(ix->desc->pure == HYB_PURE))
+		return page;
+	descent->copy.len = 0;
+	hyb_buf_append(&descent->copy, page, BLCKSZ);
+	LockBuffer(*buf, BUFFER_LOCK_UNLOCK);
+	if (height > 0)
+	{
+		ReleaseBuffer(*buf);
+		*buf = InvalidBuffer;
+	}
+	return (Page) descent->copy.data;
 }
 
 /*
@@ -259,7 +283,7 @@ check_fence(const HybIndex *ix, const HybSought *sought,
 	if (sought->backward ? cmp > -1 : cmp < 1)
 	{
 		if (BufferIsValid(descent->buf))
-			UnlockReleaseBuffer(descent->buf);
+			hyb_descent_release(descent);
 		hyb_corrupted(ix->rel, descent->block,
 					  "The separators around this leaf do not enclose the position that they led here from.");
 	}
@@ -308,13 +332,14 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 		{
 			if (!read_node(ix, version, &at, height, from, &buf))
 				return false;
+			page = page_to_search(ix, height, &buf, descent);
 			if (height == 0)
 			{
 				descent->buf = buf;
+				descent->page = page;
 				break;
 			}
-			page = BufferGetPage(buf);
-			if (from == HYB_METAPAGE_BLKNO && ix->desc->all_mem)
+			if (from == HYB_METAPAGE_BLKNO && ix->desc->pure == HYB_PURE)
 				note_root(ix, sought->level, &at, page);
 		}
 		from = at.block;
@@ -379,6 +404,7 @@ hyb_target_of_pos(const HybIndex *ix, const HybVersion *version, const HybPos *p
 	}
 	if (!hyb_static_descend(ix, version, &sought, &descent))
 		return false;
+	hyb_buf_free(&descent.copy);
 	Assert(!BufferIsValid(descent.buf));
 	*target = hyb_target_of_leaf(descent.block, descent.stamp);
 	return true;

@@ -59,8 +59,11 @@ typedef struct HybSought
 /* Where a descent arrived. */
 typedef struct HybDescent
 {
-	Buffer		buf;			/* the leaf, pinned and share-locked;
-								 * InvalidBuffer if it is not read */
+	Buffer		buf;			/* the leaf, pinned; InvalidBuffer if it is
+								 * not read */
+	Page		page;			/* the leaf's page, and `buf` is share-locked;
+								 * or a copy of it in `copy` and nothing is
+								 * locked, where comparisons are not pure */
 	BlockNumber block;
 	uint64		stamp;
 	bool		probed;			/* a filter was asked, and answered */
@@ -72,13 +75,31 @@ typedef struct HybDescent
 	 */
 	HybPos		fence;
 	HybBuf		fence_key;		/* memory for its key, kept between descents */
+	HybBuf		copy;			/* memory for a page's copy, likewise */
 } HybDescent;
+
+/* Unlock the leaf, if it is locked, and keep its pin. */
+static inline void
+hyb_descent_unlock(const HybDescent *descent)
+{
+	if (likely(descent->page == BufferGetPage(descent->buf)))
+		LockBuffer(descent->buf, BUFFER_LOCK_UNLOCK);
+}
+
+/* Let go of the leaf. */
+static inline void
+hyb_descent_release(const HybDescent *descent)
+{
+	hyb_descent_unlock(descent);
+	ReleaseBuffer(descent->buf);
+}
 
 /* When the library is loaded. */
 extern void hyb_static_init(void);
 
 /*
- * Descend from the root of a level of the version, which must not be empty.
+ * Descend from the root of a level of the version, which must not be empty.  The
+ * caller ends with hyb_descent_release, or keeps the pin, if a leaf was read.
  * Returns false if a stamp did not match: the version is no longer current, and
  * the caller has to take a new one and try again.  No buffer is held then.  No
  * lock is held on entry.
