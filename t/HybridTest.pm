@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(is_32_bit has_icu has_points new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql no_crash run_regress test_root neighbour $waits_for_pin);
+our @EXPORT = qw(is_32_bit has_icu has_points new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql hide_access_method no_crash run_regress test_root neighbour $waits_for_pin);
 
 # Of pg_stat_activity: VACUUM waits for another's pin on a page.  19 has another name.
 our $waits_for_pin = "wait_event IN ('BufferPin', 'BufferCleanup')";
@@ -187,6 +187,18 @@ sub finish_psql
 {
 	my ($session) = @_;
 	return IPC::Run::finish($session->{handle});
+}
+
+# The view of switching.md by which schema tools take hybrid indexes for btree ones.
+# The extension is in the schema hybrid.
+sub hide_access_method
+{
+	my ($node, $database) = @_;
+	my ($recipe) = slurp_file("$root/docs/switching.md") =~ /^(CREATE VIEW hybridindex\.pg_am.*?)^```/ms;
+	$recipe =~ s/\bhybridindex\b/hybrid/g;
+	$recipe =~ s/ROLE migrations IN DATABASE shop/DATABASE $database/;
+	$node->safe_psql($database, $recipe);
+	return;
 }
 
 # No process of this node died of a signal or an assertion, and no page that was

@@ -9,7 +9,7 @@ SELECT t.relname, c.relname, am.amname,
                'USING hybrid', 'USING btree'),
        i.indisvalid AND i.indisready, i.indisprimary, i.indimmediate
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
-     JOIN pg_am am ON am.oid = c.relam
+     JOIN pg_catalog.pg_am am ON am.oid = c.relam
 WHERE t.relnamespace = 'public'::regnamespace ORDER BY 1, 2"""
 
 CONSTRAINTS = """

@@ -169,7 +169,7 @@ suite_tap() {
 	run_suite sh -c 'cd / && "$@"' sh $(am_root && echo runuser -u "$owner" --) \
 		env -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE PATH="$PATH" HOME="$work/tree" TMPDIR="$work/tmp" \
 		HYBRID_UPGRADE="${upgrade_targets# }" HYBRID_TEST_LIMIT="$file_limit" \
-		HYBRID_BUILDS="$builds" HYBRID_PYTHON="$(applications_python)" \
+		HYBRID_BUILDS="$builds" HYBRID_PYTHON="$(applications_python)" HYBRID_SCHEMA_TOOLS="$(schema_tools)" \
 		make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no PROVE_FLAGS="-j$at_once" \
 		${PROVE_TESTS:+PROVE_TESTS="$PROVE_TESTS"} prove_installcheck \
 		>"$work/tap.log" 2>&1 || rc=$?
