@@ -186,6 +186,24 @@ SELECT * FROM methods('_key');
 UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'c2_1_key'::regclass;
 DROP TABLE p CASCADE;
 
+-- what an interrupted conversion leaves at children, too
+CREATE FUNCTION fails(int8) RETURNS int8 IMMUTABLE LANGUAGE plpgsql AS
+	'BEGIN IF $1 = 300 AND current_setting(''inh.fail'', true) = ''on'' THEN RAISE ''failed''; END IF; RETURN $1; END';
+CREATE TABLE i (a int8);
+CREATE TABLE i1 () INHERITS (i);
+INSERT INTO i1 SELECT generate_series(1, 500);
+CREATE INDEX i_f ON i (fails(a));
+CREATE INDEX i1_f ON i1 (fails(a));
+SET inh.fail = on;
+CALL hybrid_convert_concurrently('i_f');
+RESET inh.fail;
+CALL hybrid_convert_table('i');
+CALL hybrid_convert_concurrently('i_f');
+DROP INDEX i_f_ccnew, i1_f_ccnew;
+SELECT * FROM methods('^i1?_');
+DROP TABLE i CASCADE;
+DROP FUNCTION fails;
+
 --
 -- Compressed chunks of TimescaleDB stay btree.
 --
