@@ -405,6 +405,7 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 
 	if (!hyb_stage_turn(access, version))
 		return HYB_STAGE_STALE;
+	HYB_POINT("enter-tree");
 
 	for (c.which = HYB_FROZEN; c.which <= HYB_ACTIVE; c.which++)
 	{

@@ -94,6 +94,7 @@ collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 	GenerationReader *active = &readers[HYB_ACTIVE];
 
 	Assert(access->shared == NULL || LWLockHeldByMe(&access->shared->lock));
+	HYB_POINT("read-tree");
 	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
 	{
 		readers[which].entry = NULL;
