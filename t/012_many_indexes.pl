@@ -186,27 +186,6 @@ EOF
 }
 cmp_ok($merged, '>', 50, "indexes that lost their trees again and again were merged ($merged)");
 
-# ---- a slot that is lost while its first reader asks whether to merge ----
-if (has_points($node))
-{
-	$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 64kB');
-	$node->restart;
-	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
-	make_small_indexes('postgres', 60);
-	my $reader = start_psql($node, <<'EOF');
-SELECT injection_points_set_local();
-SELECT injection_points_attach('hybrid-slot-made', 'wait');
-SET enable_seqscan = off; SET enable_bitmapscan = off;
-SELECT count(*) FROM q1 WHERE k > 0;
-EOF
-	ok(held_at($node, 'slot-made', $reader), 'a reader has made a slot');
-	$node->safe_psql('postgres', 'SET enable_seqscan = off; SET hybridindex.background_merge = off;'
-		  . join('', map { "SELECT count(*) FROM q$_ WHERE k > 0;" } 2 .. 60, 2 .. 60));
-	$node->psql('postgres', "SELECT injection_points_detach('hybrid-slot-made'); SELECT injection_points_wakeup('hybrid-slot-made')");
-	ok(finish_psql($reader), 'the reader goes on when other indexes have taken the memory') or diag $reader->{err};
-	like($reader->{out}, qr/^1500$/m, 'the reader has the right answer');
-}
-
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();

@@ -42,9 +42,10 @@ PG_FUNCTION_INFO_V1(hybrid_version);
 extern PGDLLEXPORT void _PG_init(void);
 
 static void
-attach(void)
+use_index(Relation index)
 {
-	(void) hyb_shared_init();
+	if (hyb_shared_init())
+		hyb_merge_consider_database(index);
 }
 
 static void
@@ -58,7 +59,7 @@ shared_init(void)
 	hyb_arena_init();
 	hyb_hot_init();
 	hyb_shared_define(parts, lengthof(parts));
-	hyb_index_first_use = attach;
+	hyb_index_use = use_index;
 }
 
 /*

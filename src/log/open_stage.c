@@ -257,25 +257,6 @@ is_impure(const HybStage *stage, const HybVersion *version)
 }
 
 /*
- * Make the index's slot, unless there is one.  The first one to do so asks whether
- * the index should be merged.
- */
-static bool
-have_slot(HybIndex *ix, HybCache *cache)
-{
-	bool		made;
-
-	while (hyb_slot_create(cache, &made))
-	{
-		if (!made || hyb_slot_made == NULL)
-			return true;
-		/* the slot may be another index's when this returns */
-		hyb_slot_made(ix);
-	}
-	return false;
-}
-
-/*
  * MEMORY: there is not enough shared memory, or an entry is not pure; the trees
  * should be built in the backend.
  */
@@ -293,7 +274,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 	{
 		HybStageResult result;
 
-		if (!have_slot(ix, cache) || !hyb_arena_available())
+		if (!hyb_slot_create(cache) || !hyb_arena_available())
 			return HYB_STAGE_MEMORY;
 		hyb_slot_touch(cache);
 		if (unlikely(may_leave_unfinished(access, &cache->shared->stage, want)))
@@ -442,7 +423,7 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 	if (!pure)
 	{
 		/* it tells of appends */
-		if (have_slot(ix, cache))
+		if (hyb_slot_create(cache))
 			hyb_slot_touch(cache);
 	}
 	else if (!cache->is_temp &&

@@ -133,6 +133,13 @@ extern void hyb_merge_init(void);
  */
 extern void hyb_merge_consider(HybIndex *ix);
 
+/*
+ * The list of requests does not outlive the server, and indexes may have no more
+ * inserts.  So what was on it is asked for again by the first session that uses
+ * any index of the database: it asks for a sweep.  Called before each use.
+ */
+extern void hyb_merge_consider_database(Relation index);
+
 /* An inserter has filled a page: it catches the tree up, and does the same. */
 extern void hyb_merge_after_full_page(HybIndex *ix);
 

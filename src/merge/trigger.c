@@ -113,7 +113,7 @@ hyb_worker_start(const HybWorkerRef *ref)
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_restart_time = HYB_WORKER_AGAIN_S;
 	strlcpy(worker.bgw_library_name, "hybridindex", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "hybrid_merge_worker_main",
 			sizeof(worker.bgw_function_name));
@@ -139,7 +139,7 @@ hyb_merge_ask(Oid relid, Oid owner)
 	}
 	if (hyb_worker_start(&ref))
 		return true;
-	hyb_worker_release(&ref);
+	hyb_worker_not_started(&ref, false);
 	return false;
 }
 
@@ -170,16 +170,16 @@ ask_worker(HybIndex *ix)
 		hyb_merge_ask(RelationGetRelid(ix->rel), ix->rel->rd_rel->relowner);
 }
 
-/*
- * The list of requests does not outlive the server.  What was on it is asked for
- * again when the index is read, since the index may have no more inserts.
- */
-static void
-slot_made(HybIndex *ix)
+void
+hyb_merge_consider_database(Relation index)
 {
-	HYB_POINT("slot-made");
-	if (!RecoveryInProgress() && may_ask(ix) && hyb_merge_wanted(ix))
-		(void) ask_worker(ix);
+	static bool done = false;
+
+	if (likely(done) || !background_merge || RecoveryInProgress())
+		return;
+	done = true;
+	if (hyb_max_merge_workers > 0 && hyb_database_first_use())
+		(void) hyb_merge_ask(InvalidOid, index->rd_rel->relowner);
 }
 
 void
@@ -187,7 +187,6 @@ hyb_merge_init(void)
 {
 	define_settings();
 	hyb_slot_evicted = slot_evicted;
-	hyb_slot_made = slot_made;
 }
 
 /* ---- steps of inserters ---- */

@@ -70,9 +70,6 @@
 /* How long it pauses when another process is merging, in ms. */
 #define HYB_WORKER_PAUSE_MS		20
 
-/* How often it tries to start its successor. */
-#define HYB_WORKER_STARTS		5
-
 /* How long it waits for the lock of a database that it connects to, in ms. */
 #define HYB_WORKER_CONNECT_MS	"1000"
 
@@ -130,38 +127,51 @@ static Oid	database;
 static bool connected = false;
 static bool locked_out = false; /* the database was locked for too long */
 static bool has_left = false;
-static int	refused = 0;		/* processes that could not be started */
 static volatile sig_atomic_t terminated = false;
 static uint32 wait_idle;
 static uint32 wait_turn;
 
 /*
- * The process ends.  Processes that asked for a merge may not ask again, so the
- * next worker gets the requests that wait.  This process still counts when the
- * server looks for a free one.  If there is none, the requests wait until a
- * process asks for a merge.
+ * The process is to end with this status.  Returns the status to end with.
+ *
+ * Processes that asked for a merge may not ask again.  So if requests wait, and
+ * there is no other worker, this one starts another process.  If it cannot, it
+ * ends with an error, and the server starts it again (HYB_WORKER_AGAIN_S).
  *
  * If the database cannot be connected to, because it was dropped or accepts no
  * connections, its requests go.  They would be the first in the list for ever,
  * and each worker would give its place up for them.  Those of a locked database
  * are put off, so that another database comes first.
  */
-static void
-worker_exit(int code, Datum arg)
+static int
+leave(int status)
 {
-	Oid			dbid;
-
 	if (has_left)
-		return;
+		return status;
 	has_left = true;
-	hyb_worker_release(&me);
 	if (locked_out)
 		hyb_workers_put_off(database);
 	else if (!connected && !terminated)
 		hyb_workers_forget(database);
-	if (hyb_max_merge_workers > 0 && hyb_worker_for_waiting(&me, &dbid) &&
-		!hyb_worker_start(&me))
-		hyb_worker_release(&me);
+	if (!hyb_worker_end(&me, status != 0))
+		return status;
+	if (hyb_max_merge_workers == 0)
+		hyb_worker_not_started(&me, false);
+	else if (!hyb_worker_start(&me))
+	{
+		hyb_worker_not_started(&me, true);
+		status = 1;
+	}
+	return status;
+}
+
+/* before_shmem_exit callback, for errors */
+static void
+worker_exit(int code, Datum arg)
+{
+	int			status PG_USED_FOR_ASSERTS_ONLY = leave(code);
+
+	Assert(status == code);
 }
 
 static void
@@ -581,28 +591,26 @@ work_on_index(const HybTask *task)
 		pfree(work.name);
 }
 
-/*
- * Give this worker's place to a process in that database.  If the server has no
- * process to spare, this one stays and tries again, HYB_WORKER_STARTS times: it
- * may itself be the last process.
- */
-static bool
+/* End, and give this worker's place to a process in that database. */
+HYB_NORETURN static void hand_over_worker(Oid dbid);
+
+static void
 hand_over_worker(Oid dbid)
 {
+	int			status = 0;
+
 	hyb_worker_hand_over(&me, dbid);
-	if (hyb_worker_start(&me))
-		has_left = true;
-	else
+	has_left = true;
+	if (!hyb_worker_start(&me))
 	{
-		hyb_worker_take_back(&me, database);
-		if (++refused < HYB_WORKER_STARTS)
-			return false;
+		hyb_worker_not_started(&me, true);
+		status = 1;
 	}
-	return true;
+	proc_exit(status);
 }
 
 /* The same, if there is such a database. */
-static bool
+static void
 start_elsewhere(Oid dbid)
 {
 	bool		exists;
@@ -610,16 +618,16 @@ start_elsewhere(Oid dbid)
 	StartTransactionCommand();
 	exists = SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(dbid));
 	CommitTransactionCommand();
-	if (!exists)
-		hyb_workers_forget(dbid);
-	return exists && hand_over_worker(dbid);
+	if (exists)
+		hand_over_worker(dbid);
+	hyb_workers_forget(dbid);
 }
 
 /*
- * Returns false if the worker is to end: after an error, whose cause may be the
- * state of this process.  Only this task was off the list.
+ * The worker ends after an error, whose cause may be the state of this process.
+ * Only this task was off the list.
  */
-static bool
+static void
 do_task(const HybTask *task)
 {
 	volatile bool failed = false;
@@ -639,7 +647,8 @@ do_task(const HybTask *task)
 		RESUME_INTERRUPTS();
 	}
 	PG_END_TRY();
-	return !failed || !hand_over_worker(database);
+	if (failed)
+		hand_over_worker(database);
 }
 
 /*
@@ -671,11 +680,10 @@ next_task(HybTask *task)
 			return true;
 		if (work == HYB_WORK_DATABASE)
 		{
-			if (start_elsewhere(task->dbid))
-				return false;
+			start_elsewhere(task->dbid);
 			continue;
 		}
-		if (GetCurrentTimestamp() >= end && hyb_worker_leave(&me))
+		if (GetCurrentTimestamp() >= end && hyb_worker_may_leave(&me))
 			return false;
 		pgstat_report_stat(true);
 		pause_for(HYB_WORKER_LOOK_MS, wait_idle);
@@ -733,7 +741,7 @@ connect_to_database(void)
 		error = CopyErrorData();
 		if (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
 			PG_RE_THROW();
-		proc_exit(0);
+		proc_exit(leave(0));
 	}
 	PG_END_TRY();
 	connected = true;
@@ -760,9 +768,9 @@ hybrid_merge_worker_main(Datum arg)
 	connect_to_database();
 	wait_idle = HYB_WAIT_EVENT("HybridMergeIdle");
 	wait_turn = HYB_WAIT_EVENT("HybridMergeTurn");
-	while (next_task(&task) && do_task(&task))
-		;
-	/* for worker_exit() */
+	while (next_task(&task))
+		do_task(&task);
+	/* how many may run? */
 	reload_settings();
-	proc_exit(0);
+	proc_exit(leave(0));
 }

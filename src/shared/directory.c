@@ -654,6 +654,7 @@ typedef struct Database
 								 * entered last */
 	uint32		nprocesses;		/* connected to it that know its slots */
 	uint64		life;			/* never repeats */
+	bool		used;			/* hyb_database_first_use was called in it */
 } Database;
 
 typedef struct DatabaseTable
@@ -752,6 +753,7 @@ enter_database(void)
 		database->db = MyDatabaseId;
 		database->space = MyDatabaseTableSpace;
 		database->life = ++databases->lives;
+		database->used = false;
 		end_lives(MyDatabaseId, database->life);
 	}
 	Assert(my_database == NULL && database->nprocesses < MaxBackends);
@@ -770,4 +772,19 @@ hyb_database_life(void)
 	if (unlikely(my_life == 0) && hyb_shared_init())
 		enter_database();
 	return my_life;
+}
+
+bool
+hyb_database_first_use(void)
+{
+	bool		first;
+
+	if (hyb_database_life() == 0)
+		return false;
+	LWLockAcquire(&hyb_directory->lock.lock, LW_EXCLUSIVE);
+	Assert(my_database != NULL);
+	first = !my_database->used;
+	my_database->used = true;
+	LWLockRelease(&hyb_directory->lock.lock);
+	return first;
 }

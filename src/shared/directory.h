@@ -214,4 +214,7 @@ extern const HybSharedPart hyb_database_part;
  */
 extern uint64 hyb_database_life(void);
 
+/* Is this the first call, by any process, in this life of the database? */
+extern bool hyb_database_first_use(void);
+
 #endif							/* HYB_DIRECTORY_H */

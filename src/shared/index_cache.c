@@ -291,16 +291,14 @@ hyb_slot_find(HybCache *cache)
 }
 
 void		(*hyb_slot_evicted) (const HybSlotIndex *index) = NULL;
-void		(*hyb_slot_made) (HybIndex *ix) = NULL;
 
 bool
-hyb_slot_create(HybCache *cache, bool *made)
+hyb_slot_create(HybCache *cache)
 {
 	HybSlotIndex evicted = {InvalidOid, InvalidOid};
 	HybSharedSlot *shared;
 
 	Assert(CritSectionCount == 0);
-	*made = false;
 	if (hyb_slot_find(cache))
 		return true;
 	if (cache->is_temp || hyb_directory == NULL || !IsUnderPostmaster)
@@ -314,7 +312,6 @@ hyb_slot_create(HybCache *cache, bool *made)
 		shared = hyb_directory_add(&cache->key, &cache->index, &evicted);
 		if (shared != NULL)
 			pg_atomic_fetch_add_u64(&hyb_directory->creations, 1);
-		*made = shared != NULL;
 	}
 	if (shared != NULL)
 		refer(cache, shared);

@@ -149,10 +149,10 @@ hyb_slot_valid(const HybCache *cache)
 extern bool hyb_slot_find(HybCache *cache);
 
 /*
- * The same, but make one, and say in *made whether this call did.  False if that
- * is not possible.  The caller holds no slot's lock.
+ * The same, but make one.  False if that is not possible.  The caller holds no
+ * slot's lock.
  */
-extern bool hyb_slot_create(HybCache *cache, bool *made);
+extern bool hyb_slot_create(HybCache *cache);
 
 /*
  * Called, if set, when a slot was evicted whose index, of this database, has
@@ -162,12 +162,6 @@ extern bool hyb_slot_create(HybCache *cache, bool *made);
  * hyb_stage_close, may hold locks.
  */
 extern void (*hyb_slot_evicted) (const HybSlotIndex *index);
-
-/*
- * Called, if set, by the first read of an index's log since the server started or
- * was promoted, or its slot was evicted.  No locks are held.
- */
-extern void (*hyb_slot_made) (HybIndex *ix);
 
 /*
  * Record where a lane ends.  The caller holds the content lock of the lane's

@@ -22,6 +22,8 @@
 typedef enum WorkerState
 {
 	HYB_WORKER_FREE = 0,
+	HYB_WORKER_AGAIN,			/* free, but kept for a process that may come
+								 * again */
 	HYB_WORKER_STARTING,
 	HYB_WORKER_BUSY,
 	HYB_WORKER_IDLE
@@ -72,7 +74,7 @@ workers_assert_valid(const Workers *workers)
 
 		Assert(worker->state >= HYB_WORKER_FREE && worker->state <= HYB_WORKER_IDLE);
 		Assert(worker->serial <= workers->serials);
-		Assert(worker->state == HYB_WORKER_FREE ||
+		Assert(worker->state <= HYB_WORKER_AGAIN ||
 			   (worker->serial != 0 && OidIsValid(worker->dbid)));
 		Assert(worker->state != HYB_WORKER_IDLE || worker->latch != NULL);
 	}
@@ -136,7 +138,7 @@ unlock_workers(Workers *workers)
 static bool
 in_use(const Worker *worker, TimestampTz now)
 {
-	return worker->state != HYB_WORKER_FREE &&
+	return worker->state > HYB_WORKER_AGAIN &&
 		(worker->state != HYB_WORKER_STARTING ||
 		 now < TimestampTzPlusMilliseconds(worker->started, HYB_WORKER_START_MS));
 }
@@ -403,20 +405,6 @@ oldest_request(Workers *workers, const Worker *worker, TimestampTz now)
 	return turn_is_over && of_others != NULL ? of_others : oldest;
 }
 
-/* The same for all that is due in a database. */
-static void
-put_off_database(Workers *workers, Oid dbid, TimestampTz now, int least_ms, int most_ms)
-{
-	for (int i = 0; i < HYB_REQUESTS; i++)
-	{
-		Request    *request = &workers->requests[i];
-
-		if (waits(workers, request) && request->task.dbid == dbid &&
-			request->due <= now)
-			put_off(request, now, least_ms, most_ms);
-	}
-}
-
 /* ---- asking for workers, and serving requests ---- */
 
 /*
@@ -463,10 +451,10 @@ hyb_worker_request(Oid dbid, Oid relid, Oid owner, int most, HybWorkerRef *ref)
 		{
 			const Worker *worker = &workers->workers[i];
 
-			if (!in_use(worker, now))
-				room = i;
-			else
+			if (in_use(worker, now))
 				running++;
+			else if (room < 0 || worker->state == HYB_WORKER_FREE)
+				room = i;
 			if (worker->state == HYB_WORKER_IDLE &&
 				(latch == NULL || worker->dbid == dbid))
 				latch = worker->latch;	/* or one elsewhere makes room */
@@ -488,6 +476,37 @@ hyb_worker_request(Oid dbid, Oid relid, Oid owner, int most, HybWorkerRef *ref)
 	return outcome;
 }
 
+/* The request that has waited longest, or is to be served first, in any database. */
+static const Request *
+first_waiting(const Workers *workers)
+{
+	const Request *first = NULL;
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		const Request *request = &workers->requests[i];
+
+		if (waits(workers, request) && (first == NULL || request->due < first->due))
+			first = request;
+	}
+	return first;
+}
+
+/*
+ * If there is no worker, and a request waits, the entry is that of a process which
+ * starts in the request's database.
+ */
+static bool
+start_for_waiting(Workers *workers, Worker *worker, TimestampTz now)
+{
+	const Request *first = first_waiting(workers);
+
+	if (first == NULL || count_workers(workers, now) > 0)
+		return false;
+	set_starting(worker, first->task.dbid, now);
+	return true;
+}
+
 bool
 hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid)
 {
@@ -499,6 +518,11 @@ hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid)
 		return false;
 	workers = lock_workers();
 	worker = find_worker(workers, ref);
+	if (worker != NULL && worker->state == HYB_WORKER_AGAIN)
+	{
+		worker->state = HYB_WORKER_FREE;
+		(void) start_for_waiting(workers, worker, GetCurrentTimestamp());
+	}
 	confirmed = worker != NULL && worker->state == HYB_WORKER_STARTING;
 	if (confirmed)
 	{
@@ -649,7 +673,14 @@ hyb_workers_put_off(Oid dbid)
 	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
 
-	put_off_database(workers, dbid, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (waits(workers, request) && request->task.dbid == dbid &&
+			request->due <= now)
+			put_off(request, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
+	}
 	unlock_workers(workers);
 }
 
@@ -663,20 +694,6 @@ hyb_worker_hand_over(const HybWorkerRef *ref, Oid dbid)
 	Assert(worker != NULL && task_of(workers, ref) == NULL);
 	if (worker != NULL)
 		set_starting(worker, dbid, now);
-	unlock_workers(workers);
-}
-
-void
-hyb_worker_take_back(const HybWorkerRef *ref, Oid own_dbid)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	Workers    *workers = lock_workers();
-	Worker	   *worker = find_worker(workers, ref);
-
-	Assert(worker != NULL && worker->state == HYB_WORKER_STARTING);
-	put_off_database(workers, worker->dbid, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
-	worker->state = HYB_WORKER_BUSY;
-	worker->dbid = own_dbid;
 	unlock_workers(workers);
 }
 
@@ -702,10 +719,9 @@ is_looked_after(const Workers *workers, int number, Oid dbid)
 }
 
 bool
-hyb_worker_leave(const HybWorkerRef *ref)
+hyb_worker_may_leave(const HybWorkerRef *ref)
 {
 	Workers    *workers = lock_workers();
-	Worker	   *worker = find_worker(workers, ref);
 	bool		leave = true;
 
 	for (int i = 0; i < HYB_REQUESTS && leave; i++)
@@ -715,19 +731,18 @@ hyb_worker_leave(const HybWorkerRef *ref)
 		leave = !waits(workers, request) ||
 			is_looked_after(workers, ref->number, request->task.dbid);
 	}
-	if (leave && worker != NULL)
-		worker->state = HYB_WORKER_FREE;
 	unlock_workers(workers);
 	return leave;
 }
 
-void
-hyb_worker_release(const HybWorkerRef *ref)
+bool
+hyb_worker_end(const HybWorkerRef *ref, bool again)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
 	Worker	   *worker = find_worker(workers, ref);
 	Request    *request = task_of(workers, ref);
+	bool		start;
 
 	if (request != NULL)
 	{
@@ -735,36 +750,21 @@ hyb_worker_release(const HybWorkerRef *ref)
 		request->due = now;
 	}
 	if (worker != NULL)
-		worker->state = HYB_WORKER_FREE;
+		worker->state = again ? HYB_WORKER_AGAIN : HYB_WORKER_FREE;
+	start = worker != NULL && start_for_waiting(workers, worker, now);
 	unlock_workers(workers);
+	return start;
 }
 
-bool
-hyb_worker_for_waiting(const HybWorkerRef *ref, Oid *dbid)
+void
+hyb_worker_not_started(const HybWorkerRef *ref, bool again)
 {
-	TimestampTz now = GetCurrentTimestamp();
 	Workers    *workers = lock_workers();
 	Worker	   *worker = find_worker(workers, ref);
-	const Request *next = NULL;
 
-	if (worker != NULL && count_workers(workers, now) == 0)
-	{
-		for (int i = 0; i < HYB_REQUESTS; i++)
-		{
-			const Request *request = &workers->requests[i];
-
-			if (waits(workers, request) &&
-				(next == NULL || request->due < next->due))
-				next = request;
-		}
-	}
-	if (next != NULL)
-	{
-		*dbid = next->task.dbid;
-		set_starting(worker, *dbid, now);
-	}
+	if (worker != NULL)
+		worker->state = again ? HYB_WORKER_AGAIN : HYB_WORKER_FREE;
 	unlock_workers(workers);
-	return next != NULL;
 }
 
 void

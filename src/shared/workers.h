@@ -14,14 +14,18 @@
  * have not come to that within HYB_WORKER_START_MS are free again; a process
  * that comes later finds that out, and ends.  Others do not expire.
  *
+ * The last worker does not end while requests wait.  If it has to, it starts
+ * another process.  The server may have none to spare but this one's own place.  So
+ * the worker ends with an error status then: the server starts it again after
+ * HYB_WORKER_AGAIN_S, and it goes where a request has waited longest.
+ *
  * Each request has an owner: the role that owns the index.  When the list is
  * full, a new request displaces one of the owner that has most.  A worker serves
  * other roles' requests after a turn with one role's.  So one role's many or
  * slow indexes do not keep another role's from being merged.  Else requests are
  * served in the order in which they are due, in all databases.  When a request
  * of another database has waited longest, a worker that is done hands its
- * entry over to a new process there.  The last worker does not end while
- * requests wait.
+ * entry over to a new process there.
  *
  * What is displaced, or finds no place, is not forgotten: a request for a sweep
  * of its database takes its place.  The metapage of each index says whether it
@@ -39,8 +43,12 @@
 /* hybridindex.max_merge_workers is at most this. */
 #define HYB_MAX_WORKERS		32
 
-/* A started process is expected to be there within this time. */
-#define HYB_WORKER_START_MS		10000
+/*
+ * A started process is expected to be there within this time.  The server starts
+ * one that fails again, as one that could not load the library, this much later.
+ */
+#define HYB_WORKER_START_MS		60000
+#define HYB_WORKER_AGAIN_S		2
 
 /*
  * How long a worker stays with an index while requests wait, and with one
@@ -152,28 +160,23 @@ extern void hyb_worker_swept(const HybWorkerRef *ref, Oid relid);
 extern void hyb_worker_hand_over(const HybWorkerRef *ref, Oid dbid);
 
 /*
- * That process could not be started: the entry is the worker's again, in its own
- * database.  What is due in the other one is put off.
+ * May an idle worker end?  Not if no other worker would look after all that is on
+ * the list.
  */
-extern void hyb_worker_take_back(const HybWorkerRef *ref, Oid own_dbid);
+extern bool hyb_worker_may_leave(const HybWorkerRef *ref);
 
 /*
- * An idle worker wants to end.  False: no other worker would look after all
- * that is on the list.
+ * The worker ends, and its task is free again.  Returns true if something is on the
+ * list and there is no other worker: the entry is that of a process for the
+ * worker to start.  `again`: the server starts the worker's own process again.
  */
-extern bool hyb_worker_leave(const HybWorkerRef *ref);
+extern bool hyb_worker_end(const HybWorkerRef *ref, bool again);
 
 /*
- * The worker ends, or could not be started.  Nothing is done if it has no entry
- * any more.
+ * That process could not be started, or the one of hyb_worker_hand_over, or
+ * HYB_REQUEST_START.
  */
-extern void hyb_worker_release(const HybWorkerRef *ref);
-
-/*
- * Is there something on the list, and no worker?  Then the entry that the worker
- * had is that of a process for it to start in *dbid.
- */
-extern bool hyb_worker_for_waiting(const HybWorkerRef *ref, Oid *dbid);
+extern void hyb_worker_not_started(const HybWorkerRef *ref, bool again);
 
 /* The database is gone, or accepts no connections: its requests go. */
 extern void hyb_workers_forget(Oid dbid);

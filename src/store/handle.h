@@ -67,11 +67,8 @@ extern void hyb_index_remember_cache(const HybIndex *ix);
  */
 extern void hyb_index_draw_incarnation(HybIndex *ix);
 
-/*
- * Called, if set, before this process's first handle is made.  It may raise an
- * error, and is called again before the next one then.
- */
-extern void (*hyb_index_first_use) (void);
+/* Called, if set, before each handle is made.  It may raise an error. */
+extern void (*hyb_index_use) (Relation rel);
 
 /*
  * The transaction that wrote the row of this process's database in pg_database.

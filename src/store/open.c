@@ -131,7 +131,7 @@ attach_dictionaries(HybIndex *ix)
 		hyb_dictionary_attach(ix, dictionary);
 }
 
-void		(*hyb_index_first_use) (void) = NULL;
+void		(*hyb_index_use) (Relation rel) = NULL;
 TransactionId hyb_database_xmin = InvalidTransactionId;
 
 static void
@@ -141,8 +141,6 @@ prepare_first_use(void)
 
 	if (TransactionIdIsValid(hyb_database_xmin))
 		return;
-	if (hyb_index_first_use != NULL)
-		hyb_index_first_use();
 	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
@@ -184,7 +182,7 @@ hyb_index_is_being_built(Oid index)
 HybIndex *
 hyb_index_create_handle(Relation rel)
 {
-	HybIndexCache *cache = rel->rd_amcache;
+	HybIndexCache *cache;
 	HybIndex   *ix;
 	Size		size;
 
@@ -194,6 +192,9 @@ hyb_index_create_handle(Relation rel)
 				 errmsg("cannot access index \"%s\" while it is being built",
 						RelationGetRelationName(rel))));
 	prepare_first_use();
+	if (hyb_index_use != NULL)
+		hyb_index_use(rel);
+	cache = rel->rd_amcache;
 	if (cache == NULL)
 		cache = make_cache(rel);
 	size = hyb_key_desc_size(cache->desc->natts);
