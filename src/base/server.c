@@ -67,8 +67,9 @@ hyb_as_btree(Relation index)
 	return copy;
 }
 
-ErrorData *
-hyb_in_subtransaction(void (*work) (void *arg), void *arg)
+/* Rolls the subtransaction back in any case, or only after an error. */
+static ErrorData *
+run_in_subtransaction(void (*work) (void *arg), void *arg, bool rollback)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -87,10 +88,25 @@ hyb_in_subtransaction(void (*work) (void *arg), void *arg)
 		FlushErrorState();
 	}
 	PG_END_TRY();
-	RollbackAndReleaseCurrentSubTransaction();
+	if (rollback || error != NULL)
+		RollbackAndReleaseCurrentSubTransaction();
+	else
+		ReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
 	return error;
+}
+
+ErrorData *
+hyb_in_subtransaction(void (*work) (void *arg), void *arg)
+{
+	return run_in_subtransaction(work, arg, true);
+}
+
+ErrorData *
+hyb_catch_error(void (*work) (void *arg), void *arg)
+{
+	return run_in_subtransaction(work, arg, false);
 }
 
 oidvector *

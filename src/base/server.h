@@ -37,6 +37,12 @@ extern Relation hyb_as_btree(Relation index);
  */
 extern ErrorData *hyb_in_subtransaction(void (*work) (void *arg), void *arg);
 
+/*
+ * The same, but without an error the subtransaction is committed.  That leaves the
+ * progress that the server reports of a command as it is.
+ */
+extern ErrorData *hyb_catch_error(void (*work) (void *arg), void *arg);
+
 /* Returns the operator classes of the index's key columns. */
 extern oidvector *hyb_index_classes(Relation index);
 

@@ -129,7 +129,8 @@ extern void hyb_merge_init(void);
 /*
  * Inserters and VACUUM call this now and then, with no lock held.  Asks for a
  * worker if a merge is wanted.  Does steps itself if no worker can come, or if
- * the dynamic stage has outgrown its hard bound.
+ * the dynamic stage has outgrown its hard bound.  Raises no error of that work,
+ * but that the statement is cancelled.
  */
 extern void hyb_merge_consider(HybIndex *ix);
 

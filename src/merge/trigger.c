@@ -10,6 +10,7 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "base/server.h"
 #include "commands/vacuum.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
@@ -20,7 +21,9 @@
 #include "shared/shared.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 StaticAssertDecl(sizeof(HybWorkerRef) <= BGW_EXTRALEN,
@@ -32,6 +35,18 @@ StaticAssertDecl(sizeof(HybWorkerRef) <= BGW_EXTRALEN,
 /* How long it waits for steps of other processes, and how often it looks. */
 #define HELP_WAIT_MS	100
 #define HELP_LOOK_MS	1
+
+/*
+ * In the cache of an index: the last error of what a statement of this session did
+ * for it.
+ */
+typedef struct Setback
+{
+	TimestampTz until;			/* no statement does anything before */
+	int			wait_ms;		/* after the error; 0: there was none since */
+} Setback;
+
+static HybCachePiece setback_piece = {.size = sizeof(Setback)};
 
 /* ---- settings ---- */
 
@@ -186,6 +201,7 @@ void
 hyb_merge_init(void)
 {
 	define_settings();
+	hyb_cache_add_piece(&setback_piece);
 	hyb_slot_evicted = slot_evicted;
 }
 
@@ -277,21 +293,24 @@ hyb_merge_ask_if_wanted(HybIndex *ix)
 		(void) ask_worker(ix);
 }
 
-void
-hyb_merge_consider(HybIndex *ix)
+/* Ask for a worker if a merge is wanted, or do the statement's share of it. */
+static void
+consider(HybIndex *ix)
 {
 	HybMergeFacts facts;
 	HybMergeNeed need;
 	bool		background;
 
-	HYB_ASSERT_NO_LWLOCK();
-	if (RecoveryInProgress())
-		return;
 	need = hyb_merge_need(ix, &facts);
 	if (!need.finish && !need.freeze)
 	{
 		if (may_be_quiet_soon(&facts))
 			(void) ask_worker(ix);
+		return;
+	}
+	if (hyb_worker_has_failed(MyDatabaseId, RelationGetRelid(ix->rel)))
+	{
+		(void) ask_worker(ix);
 		return;
 	}
 	if (!need.finish && facts.learnable)
@@ -311,14 +330,92 @@ hyb_merge_consider(HybIndex *ix)
 		(void) foreground_step(ix, HYB_MERGE_HELP, false);
 }
 
+/* ---- errors of what a statement does for the index ---- */
+
+typedef struct ShareOfWork
+{
+	HybIndex   *ix;
+	bool		catch_up;
+} ShareOfWork;
+
+static void
+do_share(void *arg)
+{
+	ShareOfWork *share = arg;
+	HybVersion	version;
+
+	if (share->catch_up)
+	{
+		hyb_version_capture(share->ix, &version);
+		hyb_log_catch_up(share->ix, &version);
+	}
+	consider(share->ix);
+}
+
+/* A worker tries again, and this session does later. */
+static void
+note_setback(HybIndex *ix, const ErrorData *error)
+{
+	Setback    *setback = hyb_cache_piece(ix, &setback_piece);
+
+	if (setback->wait_ms == 0)
+		ereport(LOG_SERVER_ONLY,
+				(errcode(error->sqlerrcode),
+				 errmsg("could not merge index \"%s\" beside a statement: %s",
+						RelationGetRelationName(ix->rel), error->message),
+				 error->detail != NULL ? errdetail_internal("%s", error->detail) : 0));
+	setback->wait_ms = Min(Max(setback->wait_ms * 2, HYB_FAILED_MS_MIN), HYB_FAILED_MS_MAX);
+	setback->until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), setback->wait_ms);
+	(void) ask_worker(ix);
+}
+
+/*
+ * Work for the index must not fail the statement that happens to do it.  A
+ * subtransaction gives back what the work has locked and pinned; no caller has an
+ * LWLock.  A cancel is meant for the statement, and so is a timeout.  Before 17
+ * there are no subtransactions in parallel mode, that is in VACUUM: it only asks
+ * for a worker then (hyb_merge_ask_if_wanted).
+ */
+static void
+share_work(HybIndex *ix, bool catch_up)
+{
+	ShareOfWork share = {.ix = ix,.catch_up = catch_up};
+	Setback    *setback = hyb_cache_piece(ix, &setback_piece);
+	MemoryContext context;
+	MemoryContext old;
+	ErrorData  *error;
+
+	HYB_ASSERT_NO_LWLOCK();
+	if (RecoveryInProgress() || IsInParallelMode() ||
+		(setback->wait_ms > 0 && GetCurrentTimestamp() < setback->until))
+		return;
+	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid share of work",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	error = hyb_catch_error(do_share, &share);
+	if (error == NULL)
+	{
+		setback = hyb_cache_piece(ix, &setback_piece);
+		setback->wait_ms = 0;
+	}
+	else if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(error);
+	else
+		note_setback(ix, error);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+void
+hyb_merge_consider(HybIndex *ix)
+{
+	share_work(ix, false);
+}
+
 void
 hyb_merge_after_full_page(HybIndex *ix)
 {
-	HybVersion	version;
-
-	hyb_version_capture(ix, &version);
-	hyb_log_catch_up(ix, &version);
-	hyb_merge_consider(ix);
+	share_work(ix, true);
 }
 
 /* ---- merging everything now ---- */

@@ -508,6 +508,22 @@ start_for_waiting(Workers *workers, Worker *worker, TimestampTz now)
 }
 
 bool
+hyb_worker_has_failed(Oid dbid, Oid relid)
+{
+	Workers    *workers;
+	const Request *request;
+	bool		failed;
+
+	if (!hyb_shared_init())
+		return false;
+	workers = lock_workers();
+	request = find_request(workers, dbid, relid);
+	failed = request != NULL && request->failed;
+	unlock_workers(workers);
+	return failed;
+}
+
+bool
 hyb_worker_confirm(const HybWorkerRef *ref, Oid *dbid)
 {
 	Workers    *workers;
@@ -619,7 +635,11 @@ hyb_worker_done(const HybWorkerRef *ref, HybWorkResult result)
 			put_off(request, now, HYB_FAILED_MS_MIN, HYB_FAILED_MS_MAX);
 		}
 		else if (result == HYB_WORK_AGAIN)
+		{
 			request->due = now;
+			request->wait_ms = 0;
+			request->failed = false;
+		}
 		else if (result == HYB_WORK_LOCKED)
 			put_off(request, now, HYB_LOCKED_MS_MIN, HYB_LOCKED_MS_MAX);
 		else

@@ -109,6 +109,9 @@ extern const HybSharedPart hyb_workers_part;
 extern HybRequestOutcome hyb_worker_request(Oid dbid, Oid relid, Oid owner,
 											int most, HybWorkerRef *ref);
 
+/* Is the index on the list, and did an error end its last merge by a worker? */
+extern bool hyb_worker_has_failed(Oid dbid, Oid relid);
+
 /* ---- for workers ---- */
 
 /*
