@@ -94,6 +94,35 @@ VACUUM queue;
 DELETE FROM queue WHERE run_at < 1900;
 SELECT hyb_quiet();
 SELECT first_job(), first_job(), cheap('ASC');
+-- Merges put entries where a backend remembers that all is dead.  Blocks of roots come
+-- again, so the backend looks after each merge, after each second and after each third.
+CREATE TABLE again (state int, run_at int, pad text) WITH (autovacuum_enabled = off);
+CREATE INDEX again_next ON again USING hybrid (state, run_at) INCLUDE (pad);
+INSERT INTO again SELECT i % 3 + 1, i / 3, md5(i::text) || md5((-i)::text) FROM generate_series(1, 30000) i;
+SELECT hybrid_merge('again_next') > 0 AS merged;
+SELECT leaf_pages > 120 AS leaves FROM hybrid_index_stats('again_next');
+DELETE FROM again WHERE run_at < 9990;
+SELECT hyb_quiet();
+CREATE FUNCTION first_again(s int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN (SELECT run_at FROM again WHERE state = s ORDER BY run_at LIMIT 1);
+END $$;
+SELECT first_again(s), first_again(s) FROM generate_series(1, 3) s;
+DO $$
+BEGIN
+	FOR i IN 1 .. 40 LOOP
+		INSERT INTO again SELECT s, 9900 - 240 * i, '' FROM generate_series(1, 3) s;
+		PERFORM hybrid_merge('again_next');
+		FOR s IN 1 .. 3 LOOP
+			IF i % s = 0 AND first_again(s) <> 9900 - 240 * i THEN
+				RAISE WARNING 'merge %: the first of state % is %', i, s, first_again(s);
+			END IF;
+		END LOOP;
+	END LOOP;
+END $$;
+SELECT state, count(*), min(run_at) FROM again GROUP BY state ORDER BY state;
+DROP TABLE again;
+DROP FUNCTION first_again;
 RESET enable_sort;
 SELECT hyb_check('queue');
 SELECT hyb_same('SELECT * FROM queue WHERE state >= ''a''', 'index bitmap'),
