@@ -104,6 +104,63 @@ EOF
 no_crash($standby, 'nothing crashed on the standby');
 $standby->stop;
 
+# ---- entries of the log, returned slowly while merges go through ----
+
+# Both workers wait in the middle of what they have claimed, first of entries of the log
+# that no leaf is pinned for.  All are merged then: a claim spans several leaves.  They
+# wait once more, among leaves and other entries of the log.
+$node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 100000');
+$node->reload;
+$node->safe_psql('postgres', <<'EOF');
+CREATE FUNCTION slow_key(i int) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	AS $$ SELECT to_char(i, 'FM00000000') || md5(i::text) || md5((-i)::text) $$;
+CREATE FUNCTION slowly(k text, dir text) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS $$
+DECLARE
+	i	int := left(k, 8)::int;
+	stage	text := CASE WHEN i BETWEEN 1500 AND 4500 THEN 'second' ELSE 'first' END;
+BEGIN
+	IF i % 250 = 125 AND pg_stat_file(dir || '/' || stage, true) IS NULL THEN
+		RAISE LOG 'a worker waits for the % file', stage;
+		WHILE pg_stat_file(dir || '/' || stage, true) IS NULL LOOP
+			PERFORM pg_sleep(0.02);
+		END LOOP;
+	END IF;
+	RETURN i;
+END $$;
+EOF
+foreach my $order ('', 'ORDER BY k', 'ORDER BY k DESC')
+{
+	my $dir = PostgreSQL::Test::Utils::tempdir();
+	my $what = $order || 'no order';
+	my $from = -s $node->logfile;
+
+	$node->safe_psql('postgres', $_) foreach 'DROP TABLE IF EXISTS slow',
+	  'CREATE TABLE slow (k text COLLATE "C") WITH (parallel_workers = 2, autovacuum_enabled = off)',
+	  'CREATE INDEX slow_k ON slow USING hybrid (k)',
+	  'INSERT INTO slow SELECT slow_key(i) FROM generate_series(1, 6000) i', 'ANALYZE slow';
+	my $settings = 'SET enable_seqscan = off; SET enable_sort = off; SET parallel_leader_participation = off;';
+	my $query = "SELECT count(*), sum(i) FROM (SELECT slowly(k, '$dir') AS i FROM slow WHERE k > '' $order OFFSET 0) x";
+	like($node->safe_psql('postgres', "$settings EXPLAIN $query"), qr/Parallel Index Only Scan/, "$what: the plan");
+	my $scan = start_psql($node, "$settings $query;\n");
+	foreach my $stage ('first', 'second')
+	{
+		my $waiting = 0;
+		foreach (1 .. 600)
+		{
+			$waiting = () = slurp_file($node->logfile, $from) =~ /a worker waits for the $stage file/g;
+			last if $waiting == 2;
+			select(undef, undef, undef, 0.05);
+		}
+		is($waiting, 2, "$what: both workers are in the middle of a claim") or diag $scan->{err};
+		$node->safe_psql('postgres', $_) foreach "SELECT hybrid_merge('slow_k')", 'DELETE FROM slow WHERE left(k, 8)::int % 3 = 1',
+		  "INSERT INTO slow SELECT slow_key(i) || '$stage' FROM generate_series(1, 6000) i";
+		append_to_file("$dir/$stage", '');
+		$node->safe_psql('postgres', "SELECT hybrid_merge('slow_k')") if $stage eq 'second';
+	}
+	ok(finish_psql($scan), "$what: the scan ends") or diag $scan->{err};
+	is($scan->{out}, "6000|18003000\n", "$what: it returns the rows of its snapshot");
+}
+
 # ---- an entry that moves while it is being returned ----
 
 SKIP:
