@@ -107,8 +107,9 @@ $standby->stop;
 # ---- entries of the log, returned slowly while merges go through ----
 
 # Both workers wait in the middle of what they have claimed, first of entries of the log
-# that no leaf is pinned for.  All are merged then: a claim spans several leaves.  They
-# wait once more, among leaves and other entries of the log.
+# that no leaf is pinned for.  All are merged then: a claim spans several leaves.  One of
+# them waits once more, among leaves and other entries of the log; where the scan is
+# ordered the leader may not take more from the other one.
 $node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 100000');
 $node->reload;
 $node->safe_psql('postgres', <<'EOF');
@@ -144,14 +145,16 @@ foreach my $order ('', 'ORDER BY k', 'ORDER BY k DESC')
 	my $scan = start_psql($node, "$settings $query;\n");
 	foreach my $stage ('first', 'second')
 	{
+		my $least = $stage eq 'first' ? 2 : 1;
 		my $waiting = 0;
+
 		foreach (1 .. 600)
 		{
 			$waiting = () = slurp_file($node->logfile, $from) =~ /a worker waits for the $stage file/g;
-			last if $waiting == 2;
+			last if $waiting >= $least;
 			select(undef, undef, undef, 0.05);
 		}
-		is($waiting, 2, "$what: both workers are in the middle of a claim") or diag $scan->{err};
+		cmp_ok($waiting, '>=', $least, "$what: in the middle of a claim, the $stage time") or diag $scan->{err};
 		$node->safe_psql('postgres', $_) foreach "SELECT hybrid_merge('slow_k')", 'DELETE FROM slow WHERE left(k, 8)::int % 3 = 1',
 		  "INSERT INTO slow SELECT slow_key(i) || '$stage' FROM generate_series(1, 6000) i";
 		append_to_file("$dir/$stage", '');

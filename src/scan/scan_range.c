@@ -299,6 +299,7 @@ jump(HybScan *so, bool forward, const int *elems)
 	bool		near = false;
 
 	Assert(so->keys.narrays > 0 && !so->mode.locks && !so->ix->desc->truncated);
+	HYB_POINT("jump");
 	more = first_key_behind(so, forward, &key);
 	if (more)
 	{
