@@ -1,7 +1,8 @@
 
-# An inserter that has lost several times has its turn, and finds that another
-# transaction has inserted its key.  It waits for that transaction without the turn:
-# other sessions insert meanwhile, that transaction among them.  Needs a server with
+# Two conditions that meet in a unique index.  An inserter that has lost several times
+# has its turn, and finds that another transaction has inserted its key: it waits for
+# that transaction without the turn.  A key comes in between the check and the append
+# of an inserter that only notes whether there may be a conflict.  Needs a server with
 # injection points (./dev pg 17, ./dev pg 18).
 
 use strict;
@@ -123,6 +124,76 @@ foreach my $end ('COMMIT', 'ROLLBACK')
 	ok(!has_turn(), "$end: no session has the turn in the end");
 }
 same_answers($node, 'the index is right', { 'SELECT n FROM n WHERE n > 0 ORDER BY n' => 'order' }, ['n']);
+
+# ---- checks that only note a conflict ----
+
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE d (k int, who text, CONSTRAINT d_k UNIQUE (k) WITH (access_method = hybrid) DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE c (k int, who text);
+CREATE UNIQUE INDEX c_k ON c USING hybrid (k);
+EOF
+
+# A session is held between its check and its append, while another one inserts the key
+# and does something more.
+sub start_checked
+{
+	my ($insert) = @_;
+	my $first = start_psql($node, <<EOF);
+LOAD 'hybridindex';
+SELECT injection_points_set_local();
+SELECT injection_points_attach('hybrid-unique-checked', 'wait');
+BEGIN;
+$insert;
+COMMIT;
+EOF
+	held_at($node, 'unique-checked', $first) or die "no session is held: $first->{err}";
+	return $first;
+}
+
+sub wake_up
+{
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-unique-checked')");
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-unique-checked')");
+	return;
+}
+
+my $key = 0;
+foreach my $more ('', "SELECT hybrid_merge('d_k')", 'ROLLBACK')
+{
+	my $what = 'a deferred check' . ($more ? ", $more" : '');
+	my $first = start_checked('INSERT INTO d VALUES (' . ++$key . ", 'first')");
+	my $second = $node->background_psql('postgres');
+
+	$second->query_safe('BEGIN');
+	$second->query_safe("INSERT INTO d VALUES ($key, 'second')");
+	$second->query_safe('COMMIT') if $more ne 'ROLLBACK';
+	$node->safe_psql('postgres', $more) if $more =~ /merge/;
+	wake_up();
+	if ($more eq 'ROLLBACK')
+	{
+		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query = 'COMMIT;' AND wait_event = 'transactionid'"),
+			"$what: the commit waits for the other transaction");
+		$second->query_safe('ROLLBACK');
+		ok(finish_psql($first), "$what: and succeeds") or diag $first->{err};
+	}
+	else
+	{
+		ok(!finish_psql($first), "$what: the commit fails");
+		like($first->{err}, qr/duplicate key value violates unique constraint "d_k"/, "$what: since the key came in");
+	}
+	$second->quit;
+	is($node->safe_psql('postgres', "SELECT who FROM d WHERE k = $key"), $more eq 'ROLLBACK' ? 'first' : 'second', "$what: there is one row");
+}
+foreach my $action ('NOTHING', "UPDATE SET who = c.who || ' ' || excluded.who")
+{
+	my $first = start_checked('INSERT INTO c VALUES (' . ++$key . ", 'first') ON CONFLICT (k) DO $action");
+
+	$node->safe_psql('postgres', "INSERT INTO c VALUES ($key, 'second')");
+	wake_up();
+	ok(finish_psql($first), 'ON CONFLICT succeeds when its key came in after the check') or diag $first->{err};
+	is($node->safe_psql('postgres', "SELECT who FROM c WHERE k = $key"), $action eq 'NOTHING' ? 'second' : 'second first', "and does $action");
+}
+same_answers($node, 'the indexes are right', { 'SELECT k FROM c WHERE k > 0 ORDER BY k' => 'order', 'SELECT k FROM d WHERE k > 0 ORDER BY k' => 'order' }, [ 'c', 'd' ]);
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();
