@@ -230,8 +230,7 @@ extern PGDLLIMPORT bool ignore_checksum_failure;
  * HYB_SIGNAL_PASSED: the arguments of a signal handler.
  *
  * HYB_INDEX_BUILD, HYB_INDEX_FETCH_BEGIN, HYB_BEGINSCAN_PARALLEL: functions that have
- * one argument more now.  HYB_SCANNER_NEVER_WARNS: a setting about strings that has
- * gone.
+ * one argument more now.
  *
  * Conversions of dates and timestamps report an overflow as an error, softly; need
  * utils/date.h and utils/timestamp.h.  The result is infinite then.
@@ -251,7 +250,6 @@ extern PGDLLIMPORT bool ignore_checksum_failure;
 #define HYB_BEGINSCAN_PARALLEL(heap, scan) \
 	table_beginscan_parallel((heap), (scan), SO_NONE)
 #define HYB_SIGNAL_PASSED postgres_signal_arg, pg_siginfo
-#define HYB_SCANNER_NEVER_WARNS(extra) ((void) 0)
 #define HYB_PLANNER_MORE_PARAMS , struct ExplainState *explain
 #define HYB_PLANNER_MORE , explain
 #define HYB_RELATION_HOOK build_simple_rel_hook
@@ -294,7 +292,6 @@ hyb_note_overflow(int64 result, bool finite, int *overflow)
 #define HYB_INDEX_FETCH_BEGIN(heap) table_index_fetch_begin(heap)
 #define HYB_BEGINSCAN_PARALLEL(heap, scan) table_beginscan_parallel((heap), (scan))
 #define HYB_SIGNAL_PASSED postgres_signal_arg
-#define HYB_SCANNER_NEVER_WARNS(extra) ((extra).escape_string_warning = false)
 #define HYB_PLANNER_MORE_PARAMS
 #define HYB_PLANNER_MORE
 #define HYB_RELATION_HOOK get_relation_info_hook

@@ -20,6 +20,7 @@
 #include "parser/parse_utilcmd.h"
 #include "parser/scanner.h"
 #include "server/before_18/ddl_before_18.h"
+#include "utils/guc.h"
 
 static bool replace_btree = false;	/* hybridindex.replace_btree */
 
@@ -291,6 +292,16 @@ keyword_token(const char *keyword)
 	return ScanKeywordTokens[ScanKeywordLookup(keyword, &ScanKeywords)];
 }
 
+/* The scanner's notices and warnings of a text have been sent when it was parsed. */
+static void
+mute_scanner(void)
+{
+	(void) set_config_option("client_min_messages", "error", PGC_USERSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("log_min_messages", "error", PGC_SUSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
 /*
  * Returns true if USING is written in CREATE INDEX, before its first parenthesis, or
  * in EXCLUDE, right behind that word.  The grammar fills in "btree" without USING, so
@@ -310,15 +321,15 @@ using_is_written(const char *source, int location, bool exclude)
 	const int	exclude_token = keyword_token("exclude");
 	const int	constraint_token = keyword_token("constraint");
 	core_YYSTYPE value;
+	int			nest_level;
 	int			token;
 	bool		found = false;
 
 	if (location > 0)
 		source += Min(location, strlen(source));
+	nest_level = NewGUCNestLevel();
+	mute_scanner();
 	scanner = scanner_init(source, &extra, &ScanKeywords, ScanKeywordTokens);
-
-	/* the grammar has warned already */
-	HYB_SCANNER_NEVER_WARNS(extra);
 	do
 	{
 		token = core_yylex(&value, &location, scanner);
@@ -333,6 +344,7 @@ using_is_written(const char *source, int location, bool exclude)
 			found = token == using_token;
 	} while (!found && token != 0 && (exclude || token != '('));
 	scanner_finish(scanner);
+	AtEOXact_GUC(false, nest_level);
 	return found;
 }
 

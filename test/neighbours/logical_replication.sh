@@ -1,7 +1,14 @@
 # setting: max_logical_replication_workers = 8
 . "$(dirname "$0")/common.sh"
 
+# On 17 a subscriber looks for rows by btree and hash indexes only.
+case $(sql -c 'SHOW server_version_num') in 17*) on_17=t ;; *) on_17= ;; esac
+
 subscribe() {
+	if [ -n "$on_17" ] && [ "$2" = hybrid ]; then
+		echo "not tried on 17: $1 at the publisher, hybrid at the subscriber"
+		return
+	fi
 	name=${1}_$2
 	sql -c "CREATE DATABASE ${name}_pub" -c "CREATE DATABASE ${name}_sub"
 	make_side "${name}_sub" "$2"
@@ -18,7 +25,9 @@ subscribe() {
 
 pairs subscribe
 # a hybrid index as replica identity
-export PGDATABASE=hybrid_hybrid_pub
+export PGDATABASE=hybrid_btree_pub
 if sql -c 'CREATE UNIQUE INDEX orders_note ON orders USING hybrid (id, customer)' -c 'ALTER TABLE orders REPLICA IDENTITY USING INDEX orders_note'; then
 	worked "REPLICA IDENTITY USING INDEX of a hybrid index"
+else
+	echo "refused: REPLICA IDENTITY USING INDEX of a hybrid index"
 fi

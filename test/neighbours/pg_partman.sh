@@ -3,6 +3,16 @@
 make_orders
 sql -c 'CREATE SCHEMA partman' -c 'CREATE EXTENSION pg_partman SCHEMA partman'
 version pg_partman
+
+# partition TABLE [ARGUMENT]: range partitions of 1000, in the words of 4.x or of 5.x
+kind=range
+[ "$(sql -c "SELECT extversion < '5' FROM pg_extension WHERE extname = 'pg_partman'")" = f ] || kind=native
+partition() {
+	sql -c "SELECT partman.create_parent(p_parent_table := 'public.$1', p_control := 'at', p_type := '$kind',
+		p_interval := '1000', p_premake := 3${2:+, $2})" >/dev/null
+}
+maintain() { sql -c "SELECT partman.run_maintenance('public.$1')" >/dev/null; }
+
 count() { # what the indexes of partitions of a table are
 	sql -c "SELECT string_agg(DISTINCT m.amname, ' ') FROM pg_inherits h JOIN pg_index i ON i.indrelid = h.inhrelid
 		JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam WHERE h.inhparent = '$1'::regclass"
@@ -12,10 +22,10 @@ count() { # what the indexes of partitions of a table are
 sql <<-'EOF'
 	CREATE TABLE events (at int NOT NULL, what text COLLATE "C") PARTITION BY RANGE (at);
 	CREATE INDEX ON events USING hybrid (what);
-	SELECT partman.create_parent('public.events', 'at', 'native', '1000', p_premake := 3) \g /dev/null
-	INSERT INTO events SELECT i, 'event ' || i FROM generate_series(0, 3500) i;
-	SELECT partman.run_maintenance('public.events') \g /dev/null
 EOF
+partition events
+sql -c "INSERT INTO events SELECT i, 'event ' || i FROM generate_series(0, 3500) i"
+maintain events
 must_be t "SELECT count(*) > 5 FROM pg_inherits WHERE inhparent = 'events'::regclass"
 [ "$(count events)" = hybrid ]
 agree
@@ -26,9 +36,8 @@ sql <<-'EOF'
 	CREATE TABLE keyed (at int NOT NULL, id bigint) PARTITION BY RANGE (at);
 	CREATE TABLE keyed_template (LIKE keyed);
 	ALTER TABLE keyed_template ADD PRIMARY KEY (id) WITH (access_method = hybrid);
-	SELECT partman.create_parent('public.keyed', 'at', 'native', '1000', p_premake := 3,
-		p_template_table := 'public.keyed_template') \g /dev/null
 EOF
+partition keyed "p_template_table := 'public.keyed_template'"
 echo "a template's PRIMARY KEY WITH (access_method = hybrid) makes: $(count keyed)"
 sql <<-'EOF'
 	ALTER DATABASE postgres SET hybridindex.replace_btree = on;
@@ -38,13 +47,12 @@ sql <<-'EOF'
 	CREATE TABLE later_template (LIKE later);
 	ALTER TABLE later_template ADD PRIMARY KEY (id);
 	CREATE INDEX ON later_template (at);
-	SELECT partman.create_parent('public.later', 'at', 'native', '1000', p_premake := 3,
-		p_template_table := 'public.later_template') \g /dev/null
-	INSERT INTO later SELECT i, i FROM generate_series(0, 3500) i;
-	SELECT partman.run_maintenance('public.later') \g /dev/null
-	INSERT INTO keyed SELECT i, i FROM generate_series(0, 3500) i;
-	SELECT partman.run_maintenance('public.keyed') \g /dev/null
 EOF
+partition later "p_template_table := 'public.later_template'"
+for table in later keyed; do
+	sql -c "INSERT INTO $table SELECT i, i FROM generate_series(0, 3500) i"
+	maintain "$table"
+done
 echo "with replace_btree a template's PRIMARY KEY and index make: $(count later)"
 key=$(sql -c "SELECT min(i.indexrelid::regclass::text) FROM pg_inherits h JOIN pg_index i ON i.indrelid = h.inhrelid
 	WHERE h.inhparent = 'keyed'::regclass AND i.indisprimary")
