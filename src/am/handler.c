@@ -21,6 +21,7 @@
 #include "server/before_18/before_18.h"
 #include "server/btree_only.h"
 #include "shared/directory.h"
+#include "shared/index_cache.h"
 #include "shared/shared.h"
 #include "shared/shared_arena.h"
 #include "shared/workers.h"
@@ -53,7 +54,8 @@ shared_init(void)
 {
 	static const HybSharedPart *const parts[] = {
 		&hyb_directory_part, &hyb_arena_part, &hyb_database_part,
-		&hyb_unique_part, &hyb_workers_part, &hyb_progress_part, &hyb_hot_part
+		&hyb_unique_part, &hyb_workers_part, &hyb_progress_part, &hyb_hot_part,
+		&hyb_cache_part
 	};
 
 	hyb_arena_init();

@@ -18,9 +18,9 @@
  * deadlock detector knows it.  It is released before the inserter waits for
  * another transaction.
  *
- * Where there is no shared memory for partitions, which then no process has
- * (hyb_shared_init), that lock is held from the beginning of a search until the
- * entry is in the log.
+ * Where there is no shared memory for partitions, that lock is held from the
+ * beginning of a search until the entry is in the log.  No process has partitions
+ * while another one works without (shared/shared.c).
  */
 #ifndef HYB_UNIQUE_LOCK_H
 #define HYB_UNIQUE_LOCK_H

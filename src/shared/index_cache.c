@@ -249,6 +249,33 @@ hyb_cache_open(HybIndex *ix)
 	return cache;
 }
 
+/*
+ * The process comes to have shared memory.  What it keeps about indexes is of no
+ * database's life, refers to no counter of changes, and is not found again.  The
+ * caches stay until their relation cache's entries go, but not their trees.
+ */
+static void
+forget_caches(void)
+{
+	HASH_SEQ_STATUS seq;
+	HybCache   *cache;
+
+	if (caches == NULL)
+		return;
+	hash_seq_init(&seq, caches);
+	while ((cache = hash_seq_search(&seq)) != NULL)
+	{
+		hyb_cache_drop_private(cache);
+		cache->local_serial = 0;
+	}
+}
+
+static void *no_memory;
+
+const HybSharedPart hyb_cache_part = {
+	.address = &no_memory,.attached = forget_caches
+};
+
 /* ---- shared slots ---- */
 
 /*

@@ -73,6 +73,12 @@ typedef struct HybCache
 	/* what upper layers keep: HybCachePiece */
 } HybCache;
 
+/*
+ * A part without memory: a process that attaches forgets what it kept about indexes
+ * while it had none.
+ */
+extern const HybSharedPart hyb_cache_part;
+
 extern HybCache *hyb_cache_open(HybIndex *ix);
 
 /*

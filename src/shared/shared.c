@@ -17,6 +17,48 @@
  * BuildInCharge says which build that is.  All builds read it, so its name and
  * layout stay as they are for ever.  Only processes of the build in charge look at
  * the control structure, so they know its layout.
+ *
+ * Working without it
+ *
+ * If the structure cannot be made, processes work without it: each has trees of
+ * its own, and inserters of one unique key meet at a heavyweight lock alone.  They
+ * must not work beside processes that have it, for the three promises above.  So
+ * a process that works without it holds WITHOUT_LOCK in share mode, from before it
+ * looks for the structure last until its transaction ends.  Each use of an index is
+ * in a transaction, and begins with hyb_shared_init.  The structure is made
+ *
+ *	1. while no process has ever worked without it, which is while try_again is 0.
+ *	   Before a process works without it, it sets try_again.  AddinShmemInitLock
+ *	   is held for setting it, and for making the structure;
+ *	2. or with WITHOUT_LOCK held exclusively, not more often than once in
+ *	   AGAIN_MS.
+ *
+ * Let a process W work without the structure, and let the structure be made at a
+ * time M.  Why does no process have it while W works?
+ *
+ *	- W locks before M.  Then W has set try_again before M, so the maker held the
+ *	  lock exclusively, and W's transaction has ended at M.
+ *	- W locks after M.  Then W looks for the structure after M, and finds it.
+ *
+ * The structure is never taken back.  So what W appends, merges or marks is done
+ * before M, and lies in pages, which are the truth.  An inserter that has the
+ * structure begins to search after M, and finds W's entry in the log.  No process
+ * has a hot copy or a version in memory from before M: W forgets what it kept
+ * when it comes to have the structure (index_cache.c).
+ *
+ * The lock belongs to the transaction, not to the session, since the end of a failed
+ * transaction releases locks of sessions, too.  The end of a subtransaction does
+ * not release it.  A prepared transaction keeps it, which is more than it needs.
+ *
+ * Members of a group of parallel processes do not conflict, so none of them takes
+ * the lock exclusively.  If the leader works without the structure, it holds the
+ * lock for as long as they live.  Standbys know no exclusive locks of relations
+ * and objects, so the lock is one of the server's unused kind USERLOCK.
+ *
+ * If main shared memory has no room for BuildInCharge, it never will have, for any
+ * process: it is handed out and never taken back.  Only then do builds work beside
+ * each other.  None of them has shared memory, and they agree through pages and
+ * heavyweight locks.
  */
 #include "base/compat.h"
 
@@ -25,12 +67,15 @@
 #include <sys/statvfs.h>
 #endif
 
+#include "access/parallel.h"
+#include "access/xact.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "shared/shared.h"
 #include "storage/dsm_impl.h"
 #include "storage/ipc.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/memutils.h"
@@ -47,6 +92,16 @@ StaticAssertDecl(sizeof(HYB_SOURCES) > 1, "the checksum of the sources is empty"
 #define CONTROL_NAME		"hybridindex control"
 #define BUILD_ROOM			64
 
+/*
+ * Once it could not be made it is not tried again for this time.  The process that
+ * tries has others begin no transaction without it for DRAIN_MS at most.
+ */
+#define AGAIN_MS			60000
+#define DRAIN_MS			100
+
+/* Names nothing; WITHOUT_LOCK in the head of this file. */
+#define WITHOUT_LOCK		0x48595742
+
 typedef struct BuildInCharge
 {
 	char		build[BUILD_ROOM];	/* set once, under AddinShmemInitLock */
@@ -59,8 +114,10 @@ typedef struct BuildInCharge
 	 */
 	dsm_handle	control;		/* the segment with the control structure, or
 								 * DSM_HANDLE_INVALID; set once */
-	bool		no_control;		/* it could not be made, and never will be */
-	char		unused[55];
+	TimestampTz try_again;		/* it could not be made, so not before then;
+								 * 0: that has not happened */
+	TimestampTz draining;		/* until then a process tries to make it */
+	char		unused[40];
 } BuildInCharge;
 
 StaticAssertDecl(sizeof(BuildInCharge) == 128, "BuildInCharge is the same in all builds");
@@ -210,21 +267,28 @@ try_find_in_charge(void)
 	return in_charge != NULL;
 }
 
+static bool
+has_control(void)
+{
+	return *(volatile dsm_handle *) &in_charge->control != DSM_HANDLE_INVALID;
+}
+
 /*
- * Makes the control structure, unless it is there or could not be made earlier.
+ * Makes the control structure, unless it is there.  `alone`: no process works
+ * without it.  Otherwise it is made only if it has not failed before.
  * Returns its segment if this process has made it.  AddinShmemInitLock is held.
  */
 static dsm_segment *
-make_control(void)
+make_control(bool alone)
 {
 	dsm_segment *seg;
 
-	if (in_charge->control != DSM_HANDLE_INVALID || in_charge->no_control)
+	if (has_control() || (in_charge->try_again != 0 && !alone))
 		return NULL;
 	seg = hyb_create_segment(control_size());
 	if (seg == NULL)
 	{
-		in_charge->no_control = true;
+		in_charge->try_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), AGAIN_MS);
 		return NULL;
 	}
 	init_shared_control(dsm_segment_address(seg));
@@ -239,7 +303,7 @@ make_control(void)
  * since other processes use it.
  */
 static dsm_segment *
-find_or_make_control(void)
+find_or_make_control(bool alone)
 {
 	dsm_segment *seg = NULL;
 	bool		ours;
@@ -247,10 +311,10 @@ find_or_make_control(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	ours = try_find_in_charge() && !other_build();
 	if (ours)
-		seg = make_control();
+		seg = make_control(alone);
 	LWLockRelease(AddinShmemInitLock);
 
-	if (seg == NULL && ours && in_charge->control != DSM_HANDLE_INVALID)
+	if (seg == NULL && ours && has_control())
 		seg = hyb_attach_segment(in_charge->control);
 	return seg;
 }
@@ -283,39 +347,142 @@ report_other_build(int elevel)
 			 errhint("Restart the server.")));
 }
 
+/* ---- working without it ---- */
+
+static const LOCKTAG without_tag = {
+	.locktag_field1 = WITHOUT_LOCK,
+	.locktag_type = LOCKTAG_USERLOCK,
+	.locktag_lockmethodid = DEFAULT_LOCKMETHOD
+};
+
+/* This transaction works without the control structure: it has locked that. */
+static bool without = false;
+
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PARALLEL_COMMIT ||
+		event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT ||
+		event == XACT_EVENT_PREPARE)
+		without = false;
+}
+
+/* Locks for the whole transaction.  Does not wait. */
+static bool
+lock_without(void)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+	bool		locked;
+
+	CurrentResourceOwner = TopTransactionResourceOwner;
+	locked = LockAcquire(&without_tag, ShareLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+	CurrentResourceOwner = owner;
+	return locked;
+}
+
 /*
- * All processes of a server get the same answer: the first one to ask writes
- * down whether there is a control structure.  Main shared memory is handed out
- * and never taken back, so if it does not suffice for BuildInCharge then it
- * never will, for any process.
- *
- * Only then do builds work beside each other: none of them has shared memory,
- * and they agree through pages and heavyweight locks.
+ * It could not be made some time ago.  Tries it again, if no process works without
+ * it.  While some do, transactions that would begin to wait for a moment.  Else
+ * those that follow each other without a gap would keep it from being made for ever.
  */
+static dsm_segment *
+make_again(void)
+{
+	dsm_segment *seg;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if ((now < in_charge->try_again && !HYB_POINT_ATTACHED("shared-again")) ||
+		IsInParallelMode() || IsParallelWorker())
+		return NULL;
+	in_charge->try_again = TimestampTzPlusMilliseconds(now, AGAIN_MS);
+	in_charge->draining = TimestampTzPlusMilliseconds(now, DRAIN_MS);
+	for (int ms = 0;
+		 LockAcquire(&without_tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL; ms++)
+	{
+		if (ms == DRAIN_MS)
+			return NULL;
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(1000);
+	}
+	seg = find_or_make_control(true);
+	in_charge->draining = 0;
+	LockRelease(&without_tag, ExclusiveLock, false);
+	return seg;
+}
+
+/*
+ * Work without it in this transaction, unless another process makes it just now:
+ * returns its segment then.
+ */
+static dsm_segment *
+work_without(void)
+{
+	static bool registered = false;
+
+	if (!registered)
+		RegisterXactCallback(transaction_ends, NULL);
+	registered = true;
+	for (int ms = 0;
+		 (ms < DRAIN_MS && GetCurrentTimestamp() < in_charge->draining) || !lock_without(); ms++)
+	{
+		if (has_control())
+			return find_or_make_control(false);
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(1000);
+	}
+	if (has_control())
+		return find_or_make_control(false);
+	without = true;
+	return NULL;
+}
+
+static void
+report_without(void)
+{
+	static bool reported = false;
+
+	if (reported)
+		return;
+	reported = true;
+	ereport(LOG,
+			(errmsg("hybridindex works without shared memory, and so more slowly"),
+			 errdetail("Its control structure of %zu bytes could not be made.",
+					   control_size()),
+			 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
+}
+
+/* The head of this file says how processes come to the same answer. */
 static bool
 try_init(void)
 {
-	static bool tried = false;
-	dsm_segment *seg;
+	static bool never = false;
+	dsm_segment *seg = NULL;
+	bool		again = false;
 
 	if (likely(control != NULL))
 		return true;
-	if (tried)
+	if (never || without)
 		return false;
 	Assert(CritSectionCount == 0);
-	seg = find_or_make_control();
-	tried = true;
+	if (in_charge == NULL || has_control() || in_charge->try_again == 0)
+		seg = find_or_make_control(false);
+	never = in_charge == NULL;
+	if (seg == NULL && !never && !other_build() && IsTransactionState())
+	{
+		seg = make_again();
+		again = seg != NULL;
+		if (!again)
+			seg = work_without();
+	}
 	if (seg != NULL)
 	{
 		attach_control(dsm_segment_address(seg));
 		pg_atomic_write_u32(&in_charge->replaced, 0);
+		if (again)
+			ereport(LOG, (errmsg("hybridindex has shared memory from now on")));
 	}
 	else if (!other_build())
-		ereport(LOG,
-				(errmsg("hybridindex works without shared memory, and so more slowly"),
-				 errdetail("Its control structure of %zu bytes could not be made.",
-						   control_size()),
-				 errhint("Add \"hybridindex\" to \"shared_preload_libraries\" and restart the server.")));
+		report_without();
 	return seg != NULL;
 }
 

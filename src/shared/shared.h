@@ -4,7 +4,7 @@
  *
  * The control structure is made in main shared memory at start-up where the
  * library is preloaded, else in dynamic shared memory on first use.  If it
- * cannot be made, backends do without until the server ends (shared.c).
+ * cannot be made, backends do without until it can (shared.c).
  *
  * It consists of parts.  Each belongs to one file, which alone knows what is
  * in it: the table of segments that hold the trees (shared_arena.c), the
@@ -34,8 +34,9 @@ extern void hyb_shared_define(const HybSharedPart *const *parts, int nparts);
 
 /*
  * Attach to the control structure, making it if there is none.  Returns
- * whether there is one.  Raises an error if another build of the library is in
- * charge of it.  Not in a critical section.
+ * whether there is one; the answer holds until the end of the transaction.  Raises an
+ * error if another build of the library is in charge of it.  Not in a critical
+ * section.
  */
 extern bool hyb_shared_init(void);
 
