@@ -220,6 +220,30 @@ foreach my $name (sort keys %clients)
 right('beside writers');
 like(vacuum('id % 2 = 0', 2, ''), qr/launched 2 parallel vacuum workers for index vacuuming/, 'workers are launched');
 right('after them');
+# ---- a file that grows while it is cut, when VACUUM's transaction ends ----
+
+SKIP:
+{
+	skip 'NOT TESTED: a cut that is held, since this server has no injection points', 1 if !has_points($node);
+	$node->safe_psql('postgres', <<EOF);
+CREATE EXTENSION injection_points;
+CREATE TABLE e (a int8, b int8) WITH (autovacuum_enabled = off);
+INSERT INTO e SELECT hashint8extended(i, 0), hashint8extended(i, 1) FROM generate_series(1, 150000) i;
+CREATE INDEX e_a ON e USING hybrid (a);
+CREATE INDEX e_b ON e USING hybrid (b);
+DELETE FROM e WHERE a % 8 <> 0;
+EOF
+	my $before = $node->safe_psql('postgres', "SELECT pg_relation_size('e_a')");
+	my $cut = start_psql($node, "SELECT injection_points_set_local(), injection_points_attach('hybrid-shrink-cut', 'wait');",
+		'VACUUM (PARALLEL 2, INDEX_CLEANUP on, TRUNCATE off) e;');
+	ok(held_at($node, 'shrink-cut', $cut), 'a file is cut when the transaction ends') or diag $cut->{err};
+	$node->safe_psql('postgres', 'INSERT INTO e SELECT i, i FROM generate_series(1, 200000) i');
+	is($node->safe_psql('postgres', "SELECT pg_relation_size('e_a') > $before AND pg_relation_size('e_b') > $before"), 't', 'it grows beyond what it was');
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-shrink-cut'); SELECT injection_points_wakeup('hybrid-shrink-cut')");
+	ok(finish_psql($cut), 'VACUUM ends') or diag $cut->{err};
+	is($node->safe_psql('postgres', "SELECT hyb_check('e')"), 't', 'the indexes are right');
+}
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 

@@ -193,10 +193,10 @@ cut_off_noted(Relation index)
 	float4		reltuples;
 	bool		noted;
 
-	(void) hyb_shrink_cut(hyb_index_create_handle(index), POSTPONED_TRIES);
-	after = RelationGetNumberOfBlocks(index);
-	if (after == before)
+	/* other sessions may extend the file before and after */
+	if (!hyb_shrink_cut(hyb_index_create_handle(index), POSTPONED_TRIES))
 		return;
+	after = RelationGetNumberOfBlocks(index);
 	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
 	if (!HeapTupleIsValid(tuple))
 		return;
@@ -204,7 +204,6 @@ cut_off_noted(Relation index)
 	noted = (BlockNumber) form->relpages == before;
 	reltuples = form->reltuples;
 	ReleaseSysCache(tuple);
-	Assert(after < before);
 	if (noted)
 		HYB_UPDATE_RELSTATS(index, after, reltuples);
 }
