@@ -70,6 +70,15 @@ sub is_worker
 	return $says{status} =~ /^PPid:\s+$postmaster$/m && $says{cmdline} =~ /hybrid merge worker/;
 }
 
+# Queries that sleep.
+sub end_queries
+{
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND backend_type = 'client backend' AND pid <> pg_backend_pid()");
+	finish_psql($_) foreach @_;
+	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
+	return;
+}
+
 # ---- points ----
 
 sub attach
@@ -171,17 +180,17 @@ my $parallel = $node->pg_version >= 16 ? 'debug_parallel_query' : 'force_paralle
 make('postgres', 'starved', 150000);
 make('postgres', 'next', 5000);
 make('other', 'elsewhere', 150000);
-my @busy = map { start_psql($node, "SET $parallel = on; SELECT pg_sleep(3);") } 1, 2;
+my @busy = map { start_psql($node, "SET $parallel = on; SELECT pg_sleep(600);") } 1, 2;
 ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'queries have all processes');
 $node->safe_psql('postgres', ask('starved'));
 is($node->safe_psql('postgres', $workers), '0', 'no worker could start');
-finish_psql($_) foreach @busy;
-@busy = start_psql($node, "SET $parallel = on; SELECT pg_sleep(3);");
+end_queries(@busy);
+@busy = start_psql($node, "SET $parallel = on; SELECT pg_sleep(600);");
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'a query has one of them');
 $node->safe_psql('postgres', ask('next'));
 ok($node->poll_query_until('postgres', merged($_)), "$_ is merged when the next one is asked for") foreach 'next', 'starved';
 $node->safe_psql('other', ask('elsewhere'));
-finish_psql($_) foreach @busy;
+end_queries(@busy);
 ok($node->poll_query_until('other', merged('elsewhere')), 'a worker waits for a process that it can start');
 no_worker();
 
@@ -265,33 +274,21 @@ SQL
 
 	# ---- workers that wait for their database ----
 
-	# The database is locked, so one worker leaves, and the next one waits.  The
-	# server renames no database that others have been in for five seconds: on a busy
-	# machine that may pass before the worker goes on.
+	# The only worker is held elsewhere, so no session is in the database that is
+	# renamed.  Then it starts the next worker there, which waits.
 	my $waits = "locktype = 'object' AND database = 0 AND NOT granted";
-	my ($ddl, $ended, $waiting);
-	foreach my $try (1 .. 10)
-	{
-		$ended = "ended$try";
-		no_worker();
-		make('other', $ended, 50000);
-		attach('merge-between');
-		$node->safe_psql('other', ask($ended));
-		held('merge-between', 'a worker merges');
-		$ddl = start_psql($node, 'BEGIN; ALTER DATABASE other RENAME TO renamed; SELECT pg_sleep(60);');
-		$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'object' AND database = 0 AND mode = 'AccessExclusiveLock' AND granted");
-		let_go('merge-between');
-		for (1 .. 100)
-		{
-			last if $waiting = $node->safe_psql('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE $waits") eq 't';
-			usleep(100_000);
-		}
-		last if $waiting;
-		$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN; ALTER DATABASE%'");
-		finish_psql($ddl);
-		last if $ddl->{err} !~ /is being accessed by other users/;
-	}
-	ok($waiting, 'the next worker waits for its database') or diag $ddl->{err};
+	no_worker();
+	make('other', 'ended', 50000);
+	make('postgres', 'before', 5000);
+	attach('merge-between');
+	$node->safe_psql('postgres', ask('before'));
+	held('merge-between', 'a worker merges');
+	$node->safe_psql('other', ask('ended'));
+	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'other'");
+	my $ddl = start_psql($node, 'BEGIN; ALTER DATABASE other RENAME TO renamed; SELECT pg_sleep(600);');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), 'another database is locked') or diag $ddl->{err};
+	let_go('merge-between');
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE $waits"), 'the next worker waits for its database');
 	make('postgres', 'beside', 5000);
 	$node->safe_psql('postgres', ask('beside'));
 	ok($node->poll_query_until('postgres', merged('beside')), 'a worker that waits for its database makes room for another one');
@@ -299,9 +296,9 @@ SQL
 	{
 		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM (SELECT pg_${end}_backend(pid) FROM pg_locks WHERE $waits) s"), "$end a worker");
 	}
-	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN; ALTER DATABASE%' OR wait_event = 'PgSleep'");
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 	finish_psql($ddl);
-	ok($node->poll_query_until('other', merged($ended)), 'the index is merged by another one');
+	ok($node->poll_query_until('other', merged('ended')), 'the index is merged by another one');
 
 	# ---- an error while another index is asked for ----
 
