@@ -105,6 +105,8 @@ extern int	no_such_variable
  * optimizer/optimizer.h, storage/bufmgr.h and miscadmin.h.
  */
 #if PG_VERSION_NUM >= 170000
+#define HYB_SUBTRANSACTIONS_ALLOWED() true	/* internal ones; needs
+											 * access/xact.h */
 #define HYB_HAVE_INSERT_CLEANUP /* the server calls aminsertcleanup */
 #define HYB_HAVE_TRANSACTION_TIMEOUT
 #define HYB_HAVE_PARALLEL_BUILD
@@ -126,6 +128,7 @@ extern int	no_such_variable
 				 (classes), (class_options), (order), (targets), (options), \
 				 (flags), 0, true, false, NULL)
 #else
+#define HYB_SUBTRANSACTIONS_ALLOWED() (!IsInParallelMode())
 #define HYB_MAY_MAINTAIN(relid, role) false
 #define HYB_MAY_REFRESH RangeVarCallbackOwnsTable
 #define HYB_RESTRICT_SEARCH_PATH() \

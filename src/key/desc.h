@@ -120,6 +120,16 @@ hyb_key_is_fixed(const HybKeyDesc *desc)
 	return true;
 }
 
+/* Do functions compare keys, which may fail, and change their minds? */
+static inline bool
+hyb_key_desc_calls_functions(const HybKeyDesc *desc)
+{
+	for (int i = 0; i < desc->nkeys; i++)
+		if (desc->cols[i].compare == HYB_COMPARE_PROC)
+			return true;
+	return false;
+}
+
 /*
  * Bytes of a description with `natts` columns.  It holds no pointer into itself,
  * so a copy of these bytes is as good, for as long as the relation is open.

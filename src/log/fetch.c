@@ -427,7 +427,8 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 	if (cache->stage != NULL && cache->busy == 0 &&
 		(tree = hyb_stage_tree(cache->stage, generation)) != NULL)
 		for (int i = 0; i < ndead; i++)
-			flag_log_entry(ix, tree, cache->arena, &dead[i], HYB_ENTRY_DEAD);
+			if (hyb_key_is_pure(ix->desc, dead[i].bytes, dead[i].keylen))
+				flag_log_entry(ix, tree, cache->arena, &dead[i], HYB_ENTRY_DEAD);
 
 	while (hyb_slot_find(cache))
 	{

@@ -66,6 +66,7 @@ typedef struct Learn
 	/* input */
 	BlockNumber blocks[HYB_LEARN_MAX_PAGES];	/* of the static stage */
 	int			nblocks;
+	BlockNumber last_filter;	/* listed, or InvalidBlockNumber */
 
 	/* output */
 	uint64		stamp;
@@ -126,40 +127,20 @@ read_index(HybIndex *ix, const HybMetaPage *meta, HybFetched *all)
 	return add_run(ix, HYB_RUN_LOG, all);
 }
 
-/* List a page of a level, and all below it; height 1 is a leaf. */
+/* List a page of a level, and that of a leaf's filter, which neighbours share. */
 static void
-list_blocks(Learn *learn, const HybRoot *node, BlockNumber from)
+list_blocks(void *arg, const HybChild *page, int height)
 {
-	const HybIndex *ix = learn->ix;
-	char	   *page;
-	BlockNumber filter = InvalidBlockNumber;
+	Learn	   *learn = arg;
+	BlockNumber filter = page->filter_block;
 
-	check_stack_depth();
 	if (learn->nblocks == HYB_LEARN_MAX_PAGES)
-		hyb_corrupted(ix->rel, node->block, "There are more pages than the metapage counts.");
-	learn->blocks[learn->nblocks++] = node->block;
-	if (node->height == 1)
-		return;
-	page = palloc(BLCKSZ);
-	if (!hyb_page_copy(ix, node->block, from, HYB_PAGE_INNER, node->stamp, page) ||
-		hyb_page_opaque((Page) page)->level != node->height - 1)
-		hyb_corrupted(ix->rel, node->block, "This is not the page that its parent points to.");
-	for (int i = 0; i < hyb_inner_count((Page) page); i++)
-	{
-		HybChild	child;
-		HybRoot		below = {.height = node->height - 1};
-
-		hyb_inner_get((Page) page, i, &child, ix->rel, node->block);
-		/* neighbours share filter pages */
-		if (BlockNumberIsValid(child.filter_block) &&
-			child.filter_block != filter && learn->nblocks < HYB_LEARN_MAX_PAGES)
-			learn->blocks[learn->nblocks++] = child.filter_block;
-		filter = child.filter_block;
-		below.block = child.block;
-		below.stamp = child.stamp;
-		list_blocks(learn, &below, node->block);
-	}
-	pfree(page);
+		hyb_corrupted(learn->ix->rel, page->block, "There are more pages than the metapage counts.");
+	learn->blocks[learn->nblocks++] = page->block;
+	if (BlockNumberIsValid(filter) && filter != learn->last_filter &&
+		learn->nblocks < HYB_LEARN_MAX_PAGES)
+		learn->blocks[learn->nblocks++] = filter;
+	learn->last_filter = filter;
 }
 
 /* ---- learning ---- */
@@ -402,8 +383,7 @@ encode_index(HybIndex *ix, void *arg)
 	if (!read_index(ix, &meta, &all))
 		return;
 	for (int i = 0; i < meta.nlevels; i++)
-		if (meta.levels[i].root.height > 0)
-			list_blocks(learn, &meta.levels[i].root, HYB_METAPAGE_BLKNO);
+		hyb_static_visit(ix, &meta.levels[i].root, list_blocks, learn);
 
 	learn->coded = *ix;
 	learn->coded.desc = hyb_key_desc_create(ix->rel);
@@ -450,6 +430,7 @@ hyb_merge_learn(HybIndex *ix, int wait_ms)
 		return false;
 
 	learn.ix = ix;
+	learn.last_filter = InvalidBlockNumber;
 	context = AllocSetContextCreate(CurrentMemoryContext,
 									"hybrid dictionary merge",
 									ALLOCSET_DEFAULT_SIZES);

@@ -110,6 +110,41 @@ search_node(const HybKeyDesc *desc, const HybChildList *list,
 	return low;
 }
 
+static void
+visit_page(const HybIndex *ix, const HybChild *node, int height, BlockNumber from,
+		   HybVisit visit, void *arg)
+{
+	char	   *page;
+
+	CHECK_FOR_INTERRUPTS();
+	visit(arg, node, height);
+	if (height == 1)
+		return;
+	page = palloc(BLCKSZ);
+	if (!hyb_page_copy(ix, node->block, from, HYB_PAGE_INNER, node->stamp, page) ||
+		hyb_page_opaque((Page) page)->level != height - 1)
+		hyb_corrupted(ix->rel, node->block, "This is not the internal node that its parent points to.");
+	for (int i = 0; i < hyb_inner_count((Page) page); i++)
+	{
+		HybChild	child;
+
+		hyb_inner_get((Page) page, i, &child, ix->rel, node->block);
+		visit_page(ix, &child, height - 1, node->block, visit, arg);
+	}
+	pfree(page);
+}
+
+void
+hyb_static_visit(const HybIndex *ix, const HybRoot *root, HybVisit visit, void *arg)
+{
+	HybChild	top = {.block = root->block,.stamp = root->stamp,.filter_block = InvalidBlockNumber};
+
+	if (root->height > HYB_MAX_HEIGHT)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, "The tree's height is out of range.");
+	if (root->height > 0)
+		visit_page(ix, &top, (int) root->height, HYB_METAPAGE_BLKNO, visit, arg);
+}
+
 void
 hyb_path_load(const HybIndex *ix, const HybRoot *root, const HybPos *pos,
 			  HybPath *path)

@@ -71,6 +71,15 @@ extern void hyb_path_go_on(const HybIndex *ix, const HybPath *path,
 extern void hyb_path_load(const HybIndex *ix, const HybRoot *root,
 						  const HybPos *pos, HybPath *path);
 
+/*
+ * Visit all nodes and leaves of a level, parents first, in the order of keys, which
+ * are not compared.  `visit` gets what the parent says of the page, and its height in
+ * the tree: 1 is a leaf.
+ */
+typedef void (*HybVisit) (void *arg, const HybChild *page, int height);
+extern void hyb_static_visit(const HybIndex *ix, const HybRoot *root, HybVisit visit,
+							 void *arg);
+
 /* Write the new leaves of a list: those with an image. */
 extern void hyb_step_write_leaves(HybStepSpace *space, HybChildList *list);
 

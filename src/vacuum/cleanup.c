@@ -16,6 +16,7 @@
 #include "access/multixact.h"
 #include "access/transam.h"
 #include "access/xact.h"
+#include "base/server.h"
 #include "commands/vacuum.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
@@ -249,6 +250,49 @@ delay(const HybShrink *shrink)
 	return true;
 }
 
+static void
+merge_everything(void *ix)
+{
+	(void) hyb_merge_all(ix);
+}
+
+static void
+empty_end(void *arg)
+{
+	HybShrink  *shrink = arg;
+
+	if (hyb_shrink_log_in_end(shrink))
+		hyb_merge_log(shrink->ix);
+	(void) hyb_shrink_move(shrink);
+}
+
+/*
+ * VACUUM goes on without a merge that fails, as it may where functions compare keys.
+ * Returns false then.  Before 17 there are no subtransactions in parallel mode.
+ */
+static bool
+merge_guarded(HybIndex *ix, void (*work) (void *arg), void *arg)
+{
+	ErrorData  *error;
+
+	if (!hyb_key_desc_calls_functions(ix->desc))
+	{
+		work(arg);
+		return true;
+	}
+	if (!HYB_SUBTRANSACTIONS_ALLOWED())
+		return false;
+	error = hyb_catch_error(work, arg);
+	if (error != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(error);
+	if (error != NULL)
+		ereport(error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ? DEBUG1 : WARNING,
+				(errcode(error->sqlerrcode),
+				 errmsg("could not merge index \"%s\"", RelationGetRelationName(ix->rel)),
+				 errdetail_internal("%s", error->message)));
+	return error == NULL;
+}
+
 /*
  * Merge the index if `live`, the entries that VACUUM has left, are few of its
  * entries.  If much of the file is free, move what lies at its end, and cut that
@@ -265,13 +309,10 @@ shrink_index(HybIndex *ix, IndexVacuumInfo *info, double live)
 		return;
 
 	hyb_meta_copy(ix, &meta);
-	if (is_mostly_dead(&meta, before, live))
-		(void) hyb_merge_all(ix);
-	if (!hyb_shrink_begin(&shrink))
+	if (is_mostly_dead(&meta, before, live) && !merge_guarded(ix, merge_everything, ix))
 		return;
-	if (hyb_shrink_log_in_end(&shrink))
-		hyb_merge_log(ix);
-	(void) hyb_shrink_move(&shrink);
+	if (!hyb_shrink_begin(&shrink) || !merge_guarded(ix, empty_end, &shrink))
+		return;
 	if (IsInParallelMode())
 		postpone(ix);
 	else

@@ -16,7 +16,9 @@
  * key range.  In each unit it holds the merge lock, so entries stand still.  It
  * reads the current version, and continues where the unit before has ended.  It
  * treats the leaves that were built since the survey at the beginning (children
- * with a stamp that is not older), and counts tombstones.
+ * with a stamp that is not older), and counts tombstones.  If functions compare the
+ * keys, pass 2 is one unit, which compares none: functions may fail, wait for locks,
+ * or order keys otherwise than they did.
  *
  * Pass 3 waits, without a lock, for pins on the leaves built between the survey and
  * the end of pass 2.
@@ -109,6 +111,7 @@ typedef struct HybVacuum
 	HybBuf		at_key;			/* its key */
 	uint64		end_stamp;		/* next_stamp at its end */
 	bool		moved;			/* there was a step since the survey */
+	bool		in_units;		/* no function compares keys */
 
 	/* results */
 	uint64		log_live;		/* live entries of the dynamic stage */
@@ -241,7 +244,10 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 	Page		page = BufferGetPage(buf);
 	uint64		generation = hyb_page_opaque(page)->stamp;
 	bool		frozen = generation == v->version->frozen.number;
-	const HybPos *watermark = &v->version->watermark;
+
+	/* NULL: all of its entries count, since comparisons may fail */
+	const HybPos *watermark = frozen && v->ix->desc->pure != HYB_IMPURE ?
+		&v->version->watermark : NULL;
 	MemoryContext old_context;
 
 	/* merged before the survey, or begun since */
@@ -268,15 +274,14 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 			const HybEntry *dead = &v->dead[i];
 
 			if ((dead->flags & HYB_DELTA_DEAD) == 0 &&
-				(!frozen ||
+				(watermark == NULL ||
 				 hyb_pos_compare_key(v->ix->desc, dead->bytes, dead->keylen,
 									 &dead->tid, watermark) > 0))
 				v->stats->tuples_removed += 1;
 		}
 		hyb_log_mark_dead(v->ix, generation, v->dead, v->ndead);
 	}
-	v->log_live += hyb_delta_count_live(v->ix, v->page, blkno,
-										frozen ? watermark : NULL);
+	v->log_live += hyb_delta_count_live(v->ix, v->page, blkno, watermark);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(v->page_context);
 }
@@ -506,8 +511,9 @@ finish_recheck(HybVacuum *v)
 	v->moved = meta->version != v->version->version;
 	v->stats->num_index_tuples = (double) total.tids -
 		(double) total.tombstones + (double) v->log_live;
-	/* entries that moved meanwhile may be counted twice */
-	if (v->moved)
+	/* entries that have moved may be counted twice */
+	if (v->moved ||
+		(v->ix->desc->pure == HYB_IMPURE && v->version->frozen.number != 0))
 		v->stats->estimated_count = true;
 	v->stats->pages_free = meta->free_blocks + meta->cut_blocks;
 	v->stats->pages_deleted = v->stats->pages_free;
@@ -590,6 +596,33 @@ vacuum_recheck(HybVacuum *v)
 	}
 }
 
+static void
+recheck_page(void *arg, const HybChild *page, int height)
+{
+	if (height == 1)
+		(void) recheck_leaf(arg, page->block, page->stamp);
+}
+
+/* Pass 2 as one unit. */
+static void
+vacuum_recheck_whole(HybVacuum *v)
+{
+	HybVersion *version = palloc(sizeof(HybVersion));
+
+	HYB_POINT("vacuum-recheck");
+	(void) hyb_merge_lock(v->ix->rel, true);
+	begin_recheck(v);
+	hyb_version_capture(v->ix, version);
+	for (int level = (int) version->nlevels - 1; level >= 0; level--)
+	{
+		v->level = level;
+		hyb_static_visit(v->ix, &version->levels[level], recheck_page, v);
+		count_tombstones(v);
+	}
+	finish_recheck(v);
+	hyb_merge_unlock(v->ix->rel);
+}
+
 /*
  * Pass 3: wait for pins on leaves built between the survey and the end of pass 2,
  * retired or not.
@@ -646,6 +679,7 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v.callback = callback;
 	v.callback_state = callback_state;
 	v.ix = hyb_index_create_handle(info->index);
+	v.in_units = !hyb_key_desc_calls_functions(v.ix->desc);
 	v.page_context = AllocSetContextCreate(context, "hybrid vacuum page",
 										   ALLOCSET_DEFAULT_SIZES);
 	v.tids = palloc(HYB_LEAF_MAX_ITEMS * sizeof(ItemPointerData));
@@ -670,7 +704,10 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	vacuum_log(&v, &v.version->frozen);
 	vacuum_log(&v, &v.version->active);
 	vacuum_blocks(&v);
-	vacuum_recheck(&v);
+	if (v.in_units)
+		vacuum_recheck(&v);
+	else
+		vacuum_recheck_whole(&v);
 	Assert(v.level == 0 && v.tombstones == 0);
 	if (v.moved)
 		vacuum_wait_for_pins(&v);
