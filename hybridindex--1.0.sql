@@ -630,10 +630,10 @@ CREATE FUNCTION hybrid_index_stats(index regclass,
 	OUT index_only_scans bigint)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_index_stats'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION hybrid_index_stats(regclass, boolean) IS
-'entries, pages and memory of both stages of a hybrid index; with nowait NULLs if it is locked or gone';
+'entries, pages and memory of both stages of a hybrid index; with nowait NULLs if it is gone or not to be had at once';
 
 CREATE FUNCTION hybrid_may_contain(index regclass, VARIADIC keys "any")
 RETURNS boolean
@@ -827,10 +827,10 @@ CREATE FUNCTION hybrid_estimate(index regclass,
 	OUT trie_obstacle text)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_estimate'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION hybrid_estimate(regclass, boolean) IS
-'size of a btree index as a hybrid one, estimated from a sample of its entries; with nowait NULLs if it is locked or gone';
+'size of a btree index as a hybrid one, estimated from a sample of its entries; with nowait NULLs if it is gone or not to be had at once';
 
 -- Which indexes are there, and that nothing is waited for, is as in the view
 -- hybrid_indexes.
@@ -861,27 +861,7 @@ WITH readable AS MATERIALIZED (
 				THEN pg_catalog.has_table_privilege(t.oid, 'MAINTAIN') ELSE false END
 			OR pg_catalog.has_table_privilege(t.oid, 'SELECT')
 				AND NOT pg_catalog.row_security_active(t.oid)
-			OR pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE'))),
-estimated AS (
-	SELECT r.*, e.*,
-		CASE WHEN NOT r.indisvalid THEN 'It is not valid.'
-			WHEN r.indisreplident
-				AND pg_catalog.current_setting('server_version_num')::integer BETWEEN 170000 AND 179999
-				THEN 'It is the replica identity, which has to be a btree index on PostgreSQL 17.'
-			ELSE e.obstacle END AS why_not
-	FROM readable r, LATERAL hybrid_estimate(r.oid::regclass, true) e),
--- A plain scan fetches a row of the table for each entry that it returns.  An
--- index-only scan fetches few, and a bitmap scan counts them for the table.
-judged AS (
-	SELECT e.*,
-		CASE WHEN e.why_not IS NOT NULL OR e.hybrid_bytes IS NULL THEN NULL
-			WHEN e.trie_bytes IS NULL THEN 'impossible'
-			WHEN e.trie_bytes::numeric > 0.8 * e.hybrid_bytes::numeric THEN 'useless'
-			WHEN e.scans < 100 OR e.returned = 0 THEN 'unknown'
-			WHEN (e.returned - e.fetched) * 100 <= e.returned THEN 'none'
-			WHEN e.not_fetched * 100::numeric <= e.by_bitmaps::numeric * 101::numeric THEN 'bitmaps'
-			ELSE 'some' END AS index_only
-	FROM estimated e)
+			OR pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')))
 SELECT e.oid::regclass AS index,
 	e.indrelid::regclass AS "table",
 	e.btree_bytes AS size,
@@ -919,7 +899,25 @@ SELECT e.oid::regclass AS index,
 		WHEN 'none' THEN pg_catalog.format('No index-only scans: of %s entries that scans returned, %s led to rows of the table.', e.returned, e.fetched)
 		WHEN 'bitmaps' THEN pg_catalog.format('Probably no index-only scans: of %s entries that scans returned, %s led to rows of the table, and bitmap scans of the table fetched %s.', e.returned, e.fetched, e.by_bitmaps)
 		WHEN 'some' THEN pg_catalog.format('Perhaps index-only scans, which the trie does not have: of %s entries that scans returned, %s led to rows of the table.', e.returned, e.fetched) END AS reason
-FROM judged e
+-- A condition on the index goes into subqueries, and so to an index before it is
+-- estimated.  A plain scan fetches a row of the table for each entry that it
+-- returns.  An index-only scan fetches few, and a bitmap scan counts them for the
+-- table.
+FROM (SELECT e.*,
+		CASE WHEN e.why_not IS NOT NULL OR e.hybrid_bytes IS NULL THEN NULL
+			WHEN e.trie_bytes IS NULL THEN 'impossible'
+			WHEN e.trie_bytes::numeric > 0.8 * e.hybrid_bytes::numeric THEN 'useless'
+			WHEN e.scans < 100 OR e.returned = 0 THEN 'unknown'
+			WHEN (e.returned - e.fetched) * 100 <= e.returned THEN 'none'
+			WHEN e.not_fetched * 100::numeric <= e.by_bitmaps::numeric * 101::numeric THEN 'bitmaps'
+			ELSE 'some' END AS index_only
+		FROM (SELECT r.*, e.*,
+				CASE WHEN NOT r.indisvalid THEN 'It is not valid.'
+					WHEN r.indisreplident
+						AND pg_catalog.current_setting('server_version_num')::integer BETWEEN 170000 AND 179999
+						THEN 'It is the replica identity, which has to be a btree index on PostgreSQL 17.'
+					ELSE e.obstacle END AS why_not
+			FROM readable r, LATERAL hybrid_estimate(r.oid::regclass, true) e) e) e
 	LEFT JOIN pg_catalog.pg_stat_database d ON d.datname = pg_catalog.current_database();
 
 COMMENT ON VIEW hybrid_advice IS
@@ -927,7 +925,7 @@ COMMENT ON VIEW hybrid_advice IS
 
 CREATE FUNCTION hybrid_advise(index regclass DEFAULT NULL)
 RETURNS SETOF hybrid_advice
-LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
 	SELECT * FROM hybrid_advice a
 	WHERE hybrid_advise.index IS NULL OR a.index::oid = hybrid_advise.index::oid

@@ -44,6 +44,26 @@ SET client_min_messages = warning;
 SELECT i, hybrid_size, c.size FROM ad_r r JOIN ad_c c USING (i) WHERE hybrid_size NOT BETWEEN 0.8 * c.size AND 1.25 * c.size;
 SELECT bool_and(hybrid_size < ad_r.size AND saved = ad_r.size - hybrid_size) FROM ad_r;
 
+-- of one index it looks at that one only, and the failure of one is its own
+CREATE TYPE ad.pair AS (a int, b int);
+CREATE TABLE ad.p (k ad.pair);
+INSERT INTO ad.p SELECT ROW(i % 10000, i)::ad.pair FROM generate_series(1, 20000) i;
+CREATE INDEX p_k ON ad.p (k);
+ALTER TYPE ad.pair DROP ATTRIBUTE a;
+SELECT remark, hybrid_size, command FROM hybrid_advise('p_k');
+SELECT count(*) FROM hybrid_advice WHERE index = 't_id'::regclass OR index = 'p_k'::regclass;
+SELECT hyb_error($$SELECT hybrid_estimate('p_k')$$);
+CREATE FUNCTION ad.reads() RETURNS int8 LANGUAGE sql AS $$
+	SELECT idx_blks_read + idx_blks_hit FROM pg_statio_all_indexes WHERE indexrelname = 't_id'
+$$;
+SELECT pg_stat_force_next_flush();
+SELECT ad.reads() AS before \gset
+SELECT count(*), pg_stat_force_next_flush() FROM hybrid_advise('p_k');
+SELECT ad.reads() - :before AS others_read;
+SELECT count(*), pg_stat_force_next_flush() FROM hybrid_advise('t_id');
+SELECT ad.reads() > :before AS read;
+DROP TABLE ad.p;
+
 -- pages without entries, dead entries, nothing at all
 DELETE FROM ad.t WHERE id % 3 > 0;
 VACUUM ad.t;

@@ -6,7 +6,7 @@
 
 #include "access/nbtree.h"
 #include "am/am.h"
-#include "base/quiet.h"
+#include "base/mute.h"
 #include "build/build.h"
 #include "commands/vacuum.h"
 #include "ddl/utility.h"
@@ -71,7 +71,7 @@ shared_init(void)
 void
 _PG_init(void)
 {
-	hyb_quiet_init();
+	hyb_mute_init();
 	hyb_settings_init();
 	shared_init();
 	hyb_static_init();

@@ -69,14 +69,16 @@ hyb_as_btree(Relation index)
 
 /* Rolls the subtransaction back in any case, or only after an error. */
 static ErrorData *
-run_in_subtransaction(void (*work) (void *arg), void *arg, bool rollback)
+run_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms, bool rollback)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
+	int			save_timeout = LockTimeout;
 	ErrorData  *volatile error = NULL;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
+	LockTimeout = lock_ms;
 	PG_TRY();
 	{
 		work(arg);
@@ -88,6 +90,7 @@ run_in_subtransaction(void (*work) (void *arg), void *arg, bool rollback)
 		FlushErrorState();
 	}
 	PG_END_TRY();
+	LockTimeout = save_timeout;
 	if (rollback || error != NULL)
 		RollbackAndReleaseCurrentSubTransaction();
 	else
@@ -98,15 +101,25 @@ run_in_subtransaction(void (*work) (void *arg), void *arg, bool rollback)
 }
 
 ErrorData *
-hyb_in_subtransaction(void (*work) (void *arg), void *arg)
+hyb_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms)
 {
-	return run_in_subtransaction(work, arg, true);
+	return run_in_subtransaction(work, arg, lock_ms, true);
+}
+
+ErrorData *
+hyb_without_waiting(void (*work) (void *arg), void *arg)
+{
+	ErrorData  *error = hyb_in_subtransaction(work, arg, HYB_SHORT_WAIT_MS);
+
+	if (error != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(error);
+	return error;
 }
 
 ErrorData *
 hyb_catch_error(void (*work) (void *arg), void *arg)
 {
-	return run_in_subtransaction(work, arg, false);
+	return run_in_subtransaction(work, arg, HYB_SHORT_WAIT_MS, false);
 }
 
 oidvector *
@@ -190,7 +203,7 @@ hyb_lock_for_a_moment(const LOCKTAG *tag, bool wait)
 	LockAcquireResult result;
 
 	Assert(CritSectionCount == 0);
-	hyb_quiet_begin();
+	hyb_mute_begin();
 	LockTimeout = 0;
 	PG_TRY();
 	{
@@ -202,7 +215,7 @@ hyb_lock_for_a_moment(const LOCKTAG *tag, bool wait)
 	}
 	PG_END_TRY();
 	if (result == LOCKACQUIRE_NOT_AVAIL)
-		hyb_quiet_end();
+		hyb_mute_end();
 	return result != LOCKACQUIRE_NOT_AVAIL;
 }
 
@@ -210,7 +223,7 @@ void
 hyb_unlock_after_moment(const LOCKTAG *tag)
 {
 	(void) LockRelease(tag, ExclusiveLock, false);
-	hyb_quiet_end();
+	hyb_mute_end();
 }
 
 /* ---- getting at relations ---- */

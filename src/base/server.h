@@ -7,7 +7,7 @@
 
 #include "base/compat.h"
 
-#include "base/quiet.h"
+#include "base/mute.h"
 
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -31,15 +31,26 @@ extern char *hyb_not_heap(Oid table);
 extern Relation hyb_as_btree(Relation index);
 
 /*
- * Calls `work` in a subtransaction that is rolled back, which releases its locks at
- * once, on a standby too.  Returns the error that it raised, in the current memory
- * context, or NULL.  The caller frees the error or raises it again.
+ * How long a process waits for a lock where it does not wait for other transactions.
+ * Their locks may be held for ever.
  */
-extern ErrorData *hyb_in_subtransaction(void (*work) (void *arg), void *arg);
+#define HYB_SHORT_WAIT_MS	10
 
 /*
- * The same, but without an error the subtransaction is committed.  That leaves the
- * progress that the server reports of a command as it is.
+ * Calls `work` in a subtransaction that is rolled back, which releases its locks at
+ * once, on a standby too.  lock_timeout is lock_ms meanwhile; 0: none.  Returns the
+ * error that `work` raised, in the current memory context, or NULL.  The caller frees
+ * the error or raises it again.  Before 17 not in parallel mode.
+ */
+extern ErrorData *hyb_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms);
+
+/* The same without waiting for locks.  A cancel is raised. */
+extern ErrorData *hyb_without_waiting(void (*work) (void *arg), void *arg);
+
+/*
+ * The same, but a cancel is returned, too, and without an error the subtransaction
+ * is committed.  That leaves the progress that the server reports of a command as it
+ * is.
  */
 extern ErrorData *hyb_catch_error(void (*work) (void *arg), void *arg);
 
@@ -69,7 +80,7 @@ extern char *hyb_sql_function(const char *name);
  * only, and release it.  Without `wait`, returns false if the lock is not available.
  * lock_timeout does not apply: users set it for locks of other transactions, and a
  * btree index would not make them wait here.  statement_timeout, cancelling and the
- * deadlock check do apply.  The process is quiet while it holds the lock (quiet.h).
+ * deadlock check do apply.  The process is mute while it holds the lock (mute.h).
  */
 extern bool hyb_lock_for_a_moment(const LOCKTAG *tag, bool wait);
 extern void hyb_unlock_after_moment(const LOCKTAG *tag);

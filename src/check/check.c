@@ -43,6 +43,7 @@
 #include "server/btree_only.h"
 #include "sql/inspect.h"
 #include "storage/bufmgr.h"
+#include "storage/proc.h"
 #include "store/dictionary.h"
 #include "store/handle.h"
 #include "store/meta.h"
@@ -348,7 +349,7 @@ check_index_replayed(Relation index, Relation heap, bool heapallindexed)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	XLogRecPtr	begin = GetXLogReplayRecPtr(NULL);
 	bool		promoted = !RecoveryInProgress();
-	ErrorData  *error = hyb_in_subtransaction(check_in_subtransaction, &whole);
+	ErrorData  *error = hyb_in_subtransaction(check_in_subtransaction, &whole, LockTimeout);
 	bool		passed = error == NULL;
 
 	MemoryContextSwitchTo(caller);

@@ -92,20 +92,9 @@ lock_is_wanted(Relation index)
 static bool
 lock_index(Relation index, int wait_ms)
 {
-	int			save_timeout = LockTimeout;
-
 	if (wait_ms == 0 || wait_ms >= DeadlockTimeout || lock_is_wanted(index))
 		return ConditionalLockRelation(index, AccessExclusiveLock);
-	LockTimeout = wait_ms;
-	PG_TRY();
-	{
-		LockRelation(index, AccessExclusiveLock);
-	}
-	PG_FINALLY();
-	{
-		LockTimeout = save_timeout;
-	}
-	PG_END_TRY();
+	LockRelation(index, AccessExclusiveLock);
 	return true;
 }
 
@@ -137,14 +126,13 @@ hyb_merge_exclusively(HybIndex *ix, int wait_ms,
 	ErrorData  *error;
 
 	/* the server reports the ends of subtransactions, too */
-	hyb_quiet_begin();
-	error = hyb_in_subtransaction(work_exclusively, &exclusive);
-	hyb_quiet_end();
+	hyb_mute_begin();
+	error = hyb_in_subtransaction(work_exclusively, &exclusive, Max(wait_ms, HYB_SHORT_WAIT_MS));
+	hyb_mute_end();
 	if (error != NULL)
 	{
-		if (exclusive.locked ||
-			(error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE &&
-			 error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED))
+		if (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE &&
+			error->sqlerrcode != ERRCODE_T_R_DEADLOCK_DETECTED)
 			ReThrowError(error);
 		FreeErrorData(error);
 	}

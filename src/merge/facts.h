@@ -18,7 +18,8 @@ extern bool hyb_merge_learnable(const HybMetaPage *meta);
 /*
  * Call `work`, unless that is NULL, with the index locked in AccessExclusiveLock,
  * and release that.  Returns false if the lock is not available: at once, or within
- * wait_ms.  Pages do not depend on transactions, so what was written stays.
+ * wait_ms.  Pages do not depend on transactions, so what was written stays.  `work`
+ * ends early if it would have to wait for another lock.
  */
 extern bool hyb_merge_exclusively(HybIndex *ix, int wait_ms,
 								  void (*work) (HybIndex *ix, void *arg),

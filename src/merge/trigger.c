@@ -358,7 +358,7 @@ note_setback(HybIndex *ix, const ErrorData *error)
 {
 	Setback    *setback = hyb_cache_piece(ix, &setback_piece);
 
-	if (setback->wait_ms == 0)
+	if (setback->wait_ms == 0 && error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
 		ereport(LOG_SERVER_ONLY,
 				(errcode(error->sqlerrcode),
 				 errmsg("could not merge index \"%s\" beside a statement: %s",

@@ -5,8 +5,9 @@
  * A process that asks for a merge starts the worker, for a database.  The worker
  * takes the oldest request (shared/workers.h) and works in short transactions.
  * It releases all locks between them, so DDL never waits long for it.  It locks
- * tables and indexes without waiting.  If other indexes wait for a worker, it
- * leaves an index after a turn.  When nothing is left to do, it stays for a
+ * tables and indexes without waiting, and waits for no other relation that comparison
+ * functions need for longer than HYB_SHORT_WAIT_MS.  What is locked is put off.  If
+ * other indexes wait for a worker, it leaves an index after a turn.  When nothing is left to do, it stays for a
  * little, since starting a process costs as much as merging a small index.  It
  * stays longer if requests wait for their time and no other worker looks after
  * them.
@@ -95,7 +96,8 @@ typedef enum SliceOutcome
 	SLICE_MORE,
 	SLICE_DONE,
 	SLICE_BUSY,					/* another process is merging */
-	SLICE_LOCKED				/* the table or the index is locked */
+	SLICE_LOCKED				/* the table, the index, or what comparisons
+								 * need is locked */
 } SliceOutcome;
 
 /* What a worker does with an index, in one transaction after the other. */
@@ -386,18 +388,15 @@ hold_no_rows_back(HybIndex *ix)
 	LWLockRelease(ProcArrayLock);
 }
 
-/* Work in one transaction. */
+/* The work of a slice, in a transaction. */
 static SliceOutcome
-do_slice(IndexWork *work, const Slice *slice)
+work_in_transaction(IndexWork *work, const Slice *slice)
 {
 	Relation	heap = NULL;
 	Relation	index = NULL;
 	Oid			heapid;
 	bool		locked = false;
 	SliceOutcome outcome = SLICE_DONE;
-
-	SetCurrentStatementStartTimestamp();
-	StartTransactionCommand();
 
 	/* table before index, as everywhere; either may be gone */
 	heapid = IndexGetRelation(work->relid, true);
@@ -432,7 +431,39 @@ do_slice(IndexWork *work, const Slice *slice)
 		relation_close(index, slice->index_lock);
 	if (heap != NULL)
 		relation_close(heap, slice->table_lock);
-	CommitTransactionCommand();
+	return outcome;
+}
+
+/* Work in one transaction. */
+static SliceOutcome
+do_slice(IndexWork *work, const Slice *slice)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile SliceOutcome outcome = SLICE_LOCKED;
+
+	SetCurrentStatementStartTimestamp();
+	LockTimeout = HYB_SHORT_WAIT_MS;
+	PG_TRY();
+	{
+		StartTransactionCommand();
+		outcome = work_in_transaction(work, slice);
+		CommitTransactionCommand();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		LockTimeout = 0;
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		if (error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		FlushErrorState();
+		FreeErrorData(error);
+		AbortOutOfAnyTransaction();
+	}
+	PG_END_TRY();
+	LockTimeout = 0;
 	pgstat_report_activity(STATE_IDLE, NULL);
 	return outcome;
 }

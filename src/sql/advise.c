@@ -344,28 +344,40 @@ put_text(HybResultRow *row, const char *words)
 				   words != NULL ? CStringGetTextDatum(words) : (Datum) 0);
 }
 
-/*
- * hybrid_estimate(index regclass, nowait boolean, OUT entries bigint, OUT
- * duplicates double precision, OUT btree_bytes bigint, OUT hybrid_bytes bigint,
- * OUT pages_read bigint, OUT obstacle text, OUT trie_bytes bigint, OUT
- * trie_obstacle text)
- */
-Datum
-hybrid_estimate(PG_FUNCTION_ARGS)
+/* A call of hybrid_estimate. */
+typedef struct EstimateCall
 {
-	Oid			indexoid = PG_GETARG_OID(0);
+	Oid			index;
+	bool		nowait;
+	bool		known;			/* the row is complete */
+	HybResultRow row;
+} EstimateCall;
+
+/* A row for an index whose entries cannot be compared, or not read. */
+static void
+put_failure(HybResultRow *row, const ErrorData *error)
+{
+	put_int8(row, false, 0);
+	hyb_result_put(row, FLOAT8OID, false, (Datum) 0);
+	for (int i = 0; i < 3; i++)
+		put_int8(row, false, 0);
+	put_text(row, psprintf("It cannot be estimated: %s.", error->message));
+}
+
+static void
+put_estimate(void *arg)
+{
+	EstimateCall *call = arg;
+	HybResultRow *row = &call->row;
 	HybInspected inspected;
 	HybRefusal	refusal;
-	HybResultRow row;
 	Sample	   *s = palloc0(sizeof(Sample));
 	double		entries = 0;
 	bool		possible;
 	bool		trie;
 
-	hyb_result_begin(fcinfo, false, &row);
-	if (!hyb_inspect_read(indexoid, PG_GETARG_BOOL(1), HYB_ACCESS_READ_BTREE,
-						  &inspected))
-		PG_RETURN_NULL();
+	if (!hyb_inspect_read(call->index, call->nowait, HYB_ACCESS_READ_BTREE, &inspected))
+		return;
 
 	s->index = inspected.index;
 	s->nblocks = RelationGetNumberOfBlocks(s->index);
@@ -378,7 +390,7 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 	hyb_buf_reserve(&s->entry, HYB_MAX_ENTRY_SIZE);
 	hyb_buf_reserve(&s->previous, HYB_MAX_ENTRY_SIZE);
 	/* the same index, the same sample */
-	pg_prng_seed(&s->random, indexoid);
+	pg_prng_seed(&s->random, call->index);
 
 	possible = hyb_twin_possible(s->index, get_index_am_oid("hybrid", false), &refusal);
 	if (possible)
@@ -386,17 +398,47 @@ hybrid_estimate(PG_FUNCTION_ARGS)
 		prepare_layouts(s);
 		entries = s->nblocks <= SAMPLE_MAX_READS ? read_all(s) : read_some(s);
 	}
-	put_int8(&row, possible, (int64) entries);
-	hyb_result_put(&row, FLOAT8OID, possible,
+	put_int8(row, possible, (int64) entries);
+	hyb_result_put(row, FLOAT8OID, possible,
 				   Float8GetDatum(s->entries > 0 ? s->duplicates / s->entries : 0));
-	put_int8(&row, true, (int64) s->nblocks * BLCKSZ);
-	put_int8(&row, possible, hybrid_size(&s->layouts[0], entries));
-	put_int8(&row, true, s->reads);
-	put_text(&row, possible ? NULL : refusal.hint == NULL ? refusal.detail :
+	put_int8(row, true, (int64) s->nblocks * BLCKSZ);
+	put_int8(row, possible, hybrid_size(&s->layouts[0], entries));
+	put_int8(row, true, s->reads);
+	put_text(row, possible ? NULL : refusal.hint == NULL ? refusal.detail :
 			 psprintf("%s %s", refusal.detail, refusal.hint));
 	trie = possible && s->nlayouts > 1;
-	put_int8(&row, trie, hybrid_size(&s->layouts[1], entries));
-	put_text(&row, possible && !trie ? s->obstacle.detail : NULL);
+	put_int8(row, trie, hybrid_size(&s->layouts[1], entries));
+	put_text(row, possible && !trie ? s->obstacle.detail : NULL);
 	hyb_inspect_close(&inspected);
-	return hyb_result_datum(&row);
+	call->known = true;
+}
+
+/*
+ * hybrid_estimate(index regclass, nowait boolean, OUT entries bigint, OUT
+ * duplicates double precision, OUT btree_bytes bigint, OUT hybrid_bytes bigint,
+ * OUT pages_read bigint, OUT obstacle text, OUT trie_bytes bigint, OUT
+ * trie_obstacle text)
+ *
+ * With nowait another error than a lock that is not available is an obstacle.
+ */
+Datum
+hybrid_estimate(PG_FUNCTION_ARGS)
+{
+	EstimateCall call = {.index = PG_GETARG_OID(0),.nowait = PG_GETARG_BOOL(1)};
+	ErrorData  *error = NULL;
+
+	hyb_result_begin(fcinfo, false, &call.row);
+	if (call.nowait)
+		error = hyb_without_waiting(put_estimate, &call);
+	else
+		put_estimate(&call);
+	if (error != NULL && error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+	{
+		hyb_result_begin(fcinfo, false, &call.row);
+		put_failure(&call.row, error);
+		call.known = true;
+	}
+	if (!call.known)
+		PG_RETURN_NULL();
+	return hyb_result_datum(&call.row);
 }

@@ -379,19 +379,24 @@ put_hot(HybResultRow *row, const HybIndex *ix)
 	put_count(row, true, hits);
 }
 
-/*
- * hybrid_index_stats(index regclass, nowait boolean, OUT ...): with nowait NULLs if
- * the index is locked or gone
- */
-Datum
-hybrid_index_stats(PG_FUNCTION_ARGS)
+/* A call of hybrid_index_stats. */
+typedef struct StatsCall
 {
-	bool		nowait = PG_GETARG_BOOL(1);
+	Oid			index;
+	bool		nowait;
+	bool		known;			/* the row is complete */
+	HybResultRow row;
+} StatsCall;
+
+static void
+put_index_stats(void *arg)
+{
+	StatsCall  *call = arg;
+	HybResultRow *row = &call->row;
 	HybInspected inspected;
 	HybIndex   *ix;
 	HybMetaPage meta;
 	HybLogStats dynamic;
-	HybResultRow row;
 	HybLevel	total;
 	double		fill = 0;
 	bool		filled;
@@ -401,16 +406,15 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	uint64		live;
 	BlockNumber nblocks;
 
-	hyb_result_begin(fcinfo, false, &row);
-	if (!hyb_inspect_read(PG_GETARG_OID(0), nowait, HYB_ACCESS_READ, &inspected))
-		PG_RETURN_NULL();
+	if (!hyb_inspect_read(call->index, call->nowait, HYB_ACCESS_READ, &inspected))
+		return;
 	ix = hyb_index_create_handle(inspected.index);
 
 	log_entries = count_log_live(ix);
 	hyb_meta_copy(ix, &meta);
 	nblocks = RelationGetNumberOfBlocks(ix->rel);
 	memset(&dynamic, 0, sizeof(dynamic));
-	hyb_log_stats(ix, nowait, &dynamic);
+	hyb_log_stats(ix, call->nowait, &dynamic);
 	idle = !dynamic.busy;
 
 	total = hyb_meta_static(&meta);
@@ -418,35 +422,54 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 		meta.retiring.npages;
 	live = total.tids - total.tombstones + log_entries;
 
-	put_count(&row, true, total.tids);
-	put_count(&row, true, total.tombstones);
-	put_count(&row, true, total.leaf_pages);
-	put_count(&row, true, total.inner_pages);
-	put_count(&row, true, tree_pages(&total) * BLCKSZ);
-	hyb_result_put(&row, INT4OID, true, Int32GetDatum((int32) total.root.height));
-	put_count(&row, true, log_entries);
-	put_count(&row, true, delta_pages);
-	put_count(&row, true, delta_pages * BLCKSZ);
-	put_count(&row, true, hyb_meta_free(&meta, nblocks));
-	put_count(&row, true, nblocks);
-	put_count(&row, true, (uint64) nblocks * BLCKSZ);
-	hyb_result_put(&row, FLOAT8OID, live != 0, Float8GetDatum(live == 0 ? 0.0 :
-															  (double) nblocks * BLCKSZ / (double) live));
-	put_count(&row, true, meta.merges);
-	put_count(&row, true, meta.merged_entries);
-	hyb_result_put(&row, BOOLOID, true, BoolGetDatum(meta.frozen.number != 0));
-	put_trees(&row, &dynamic);
-	put_count(&row, true, total.filter_pages);
-	put_count(&row, true, total.filter_pages * BLCKSZ);
-	put_counters(&row, idle, dynamic.counters);
+	put_count(row, true, total.tids);
+	put_count(row, true, total.tombstones);
+	put_count(row, true, total.leaf_pages);
+	put_count(row, true, total.inner_pages);
+	put_count(row, true, tree_pages(&total) * BLCKSZ);
+	hyb_result_put(row, INT4OID, true, Int32GetDatum((int32) total.root.height));
+	put_count(row, true, log_entries);
+	put_count(row, true, delta_pages);
+	put_count(row, true, delta_pages * BLCKSZ);
+	put_count(row, true, hyb_meta_free(&meta, nblocks));
+	put_count(row, true, nblocks);
+	put_count(row, true, (uint64) nblocks * BLCKSZ);
+	hyb_result_put(row, FLOAT8OID, live != 0, Float8GetDatum(live == 0 ? 0.0 :
+															 (double) nblocks * BLCKSZ / (double) live));
+	put_count(row, true, meta.merges);
+	put_count(row, true, meta.merged_entries);
+	hyb_result_put(row, BOOLOID, true, BoolGetDatum(meta.frozen.number != 0));
+	put_trees(row, &dynamic);
+	put_count(row, true, total.filter_pages);
+	put_count(row, true, total.filter_pages * BLCKSZ);
+	put_counters(row, idle, dynamic.counters);
 	filled = hyb_static_fill(ix, &fill);
-	hyb_result_put(&row, FLOAT8OID, filled, Float8GetDatum(fill));
-	put_levels(&row, &meta, &total);
-	put_count(&row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
-	put_hot(&row, ix);
-	put_count(&row, idle, dynamic.counters[HYB_INDEX_ONLY_SCANS]);
+	hyb_result_put(row, FLOAT8OID, filled, Float8GetDatum(fill));
+	put_levels(row, &meta, &total);
+	put_count(row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
+	put_hot(row, ix);
+	put_count(row, idle, dynamic.counters[HYB_INDEX_ONLY_SCANS]);
 	hyb_inspect_close(&inspected);
-	return hyb_result_datum(&row);
+	call->known = true;
+}
+
+/*
+ * hybrid_index_stats(index regclass, nowait boolean, OUT ...): with nowait NULLs if
+ * the index is gone, or cannot be read at once or at all
+ */
+Datum
+hybrid_index_stats(PG_FUNCTION_ARGS)
+{
+	StatsCall	call = {.index = PG_GETARG_OID(0),.nowait = PG_GETARG_BOOL(1)};
+
+	hyb_result_begin(fcinfo, false, &call.row);
+	if (call.nowait)
+		(void) hyb_without_waiting(put_index_stats, &call);
+	else
+		put_index_stats(&call);
+	if (!call.known)
+		PG_RETURN_NULL();
+	return hyb_result_datum(&call.row);
 }
 
 /*

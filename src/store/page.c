@@ -4,7 +4,7 @@
  */
 #include "base/compat.h"
 
-#include "base/quiet.h"
+#include "base/mute.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
@@ -97,7 +97,7 @@ hyb_corrupted(Relation rel, BlockNumber blkno, const char *detail)
 {
 	/* the main loop reports this before it releases the LWLocks */
 	if (InterruptHoldoffCount > 0)
-		(void) hyb_quiet_set(true);
+		hyb_mute_until_abort();
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
 			 errmsg("index \"%s\" is corrupted at block %u",

@@ -266,19 +266,18 @@ ProcessInterrupts(void)
 }
 
 /* there is no client */
-bool
-hyb_quiet_set(bool quiet)
-{
-	return false;
-}
-
 void
-hyb_quiet_begin(void)
+hyb_mute_until_abort(void)
 {
 }
 
 void
-hyb_quiet_end(void)
+hyb_mute_begin(void)
+{
+}
+
+void
+hyb_mute_end(void)
 {
 }
 

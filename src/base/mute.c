@@ -1,19 +1,19 @@
 /*
- * quiet.c
+ * mute.c
  *		Keeping messages from the client while others need our locks.
  *
  * The server sends its messages through a table of functions, which is another one
- * while we are quiet.  In parallel workers the messages go to the leader's queue,
+ * while we are mute.  In parallel workers the messages go to the leader's queue,
  * which is filled in the same way if the leader's client does not read.
  *
  * The main loop reports an error before it aborts the transaction, thus with all
- * locks held.  So after an error the process stays quiet until the locks are gone.
+ * locks held.  So after an error the process stays mute until the locks are gone.
  */
 #include "base/compat.h"
 
 #include "access/xact.h"
 #include "base/memory.h"
-#include "base/quiet.h"
+#include "base/mute.h"
 #include "libpq/libpq.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
@@ -32,33 +32,33 @@ typedef struct KeptMessage
 } KeptMessage;
 
 static KeptMessage *kept = NULL;	/* in the order in which they came */
-static const PQcommMethods *methods;	/* that send messages, while quiet */
+static const PQcommMethods *methods;	/* that send messages, while mute */
 
-/* The nest level of the transaction at each hyb_quiet_begin that has not ended. */
+/* The nest level of the transaction at each hyb_mute_begin that has not ended. */
 static int *levels = NULL;
 static int	levels_alloc = 0;
 static int	depth = 0;
 
 static void
-quiet_reset(void)
+mute_reset(void)
 {
 	methods->comm_reset();
 }
 
 static int
-quiet_flush(void)
+mute_flush(void)
 {
 	return 0;
 }
 
 static bool
-quiet_is_send_pending(void)
+mute_is_send_pending(void)
 {
 	return false;
 }
 
 static int
-quiet_putmessage(char type, const char *bytes, size_t len)
+mute_putmessage(char type, const char *bytes, size_t len)
 {
 	KeptMessage **end = &kept;
 	KeptMessage *message;
@@ -77,37 +77,31 @@ quiet_putmessage(char type, const char *bytes, size_t len)
 }
 
 static void
-quiet_putmessage_noblock(char type, const char *bytes, size_t len)
+mute_putmessage_noblock(char type, const char *bytes, size_t len)
 {
-	(void) quiet_putmessage(type, bytes, len);
+	(void) mute_putmessage(type, bytes, len);
 }
 
-static const PQcommMethods quiet_methods = {
-	.comm_reset = quiet_reset,
-	.flush = quiet_flush,
-	.flush_if_writable = quiet_flush,
-	.is_send_pending = quiet_is_send_pending,
-	.putmessage = quiet_putmessage,
-	.putmessage_noblock = quiet_putmessage_noblock
+static const PQcommMethods mute_methods = {
+	.comm_reset = mute_reset,
+	.flush = mute_flush,
+	.flush_if_writable = mute_flush,
+	.is_send_pending = mute_is_send_pending,
+	.putmessage = mute_putmessage,
+	.putmessage_noblock = mute_putmessage_noblock
 };
 
-bool
-hyb_quiet_set(bool quiet)
+void
+hyb_mute_until_abort(void)
 {
-	bool		before = PqCommMethods == &quiet_methods;
-
-	if (quiet && !before)
-	{
-		methods = PqCommMethods;
-		PqCommMethods = &quiet_methods;
-	}
-	else if (!quiet && before)
-		PqCommMethods = methods;
-	return before;
+	if (PqCommMethods == &mute_methods)
+		return;
+	methods = PqCommMethods;
+	PqCommMethods = &mute_methods;
 }
 
 void
-hyb_quiet_begin(void)
+hyb_mute_begin(void)
 {
 	if (depth == levels_alloc)
 	{
@@ -115,16 +109,16 @@ hyb_quiet_begin(void)
 		levels_alloc += 8;
 	}
 	levels[depth++] = GetCurrentTransactionNestLevel();
-	(void) hyb_quiet_set(true);
+	hyb_mute_until_abort();
 }
 
 void
-hyb_quiet_end(void)
+hyb_mute_end(void)
 {
 	Assert(depth > 0 && levels[depth - 1] == GetCurrentTransactionNestLevel());
 	Assert(kept == NULL);
 	if (--depth == 0)
-		(void) hyb_quiet_set(false);
+		PqCommMethods = methods;
 }
 
 /*
@@ -159,7 +153,7 @@ send_kept(void)
 static void
 locks_released(ResourceReleasePhase phase, bool commit, bool top_level, void *arg)
 {
-	if (PqCommMethods != &quiet_methods || phase != RESOURCE_RELEASE_AFTER_LOCKS)
+	if (PqCommMethods != &mute_methods || phase != RESOURCE_RELEASE_AFTER_LOCKS)
 		return;
 	Assert(!(commit && top_level));
 	if (commit)
@@ -168,12 +162,12 @@ locks_released(ResourceReleasePhase phase, bool commit, bool top_level, void *ar
 		depth--;
 	if (depth > 0)
 		return;
-	(void) hyb_quiet_set(false);
+	PqCommMethods = methods;
 	send_kept();
 }
 
 void
-hyb_quiet_init(void)
+hyb_mute_init(void)
 {
 	RegisterResourceReleaseCallback(locks_released, NULL);
 }

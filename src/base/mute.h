@@ -1,30 +1,27 @@
 /*
- * quiet.h
+ * mute.h
  *		Keeping messages from the client while others need our locks.
  *
  * A client that does not read its socket stops its process in the middle of a
  * message.  With a lock held, all processes that need the lock would stop too.  So a
- * process is quiet while it holds a lock that a btree index does not have.  A notice
+ * process is mute while it holds a lock that a btree index does not have.  A notice
  * goes to the server's log at most.  An error is kept, and goes to the client when the
  * (sub)transaction has aborted and let go of its locks.
  */
-#ifndef HYB_QUIET_H
-#define HYB_QUIET_H
+#ifndef HYB_MUTE_H
+#define HYB_MUTE_H
 
 /* When the library is loaded. */
-extern void hyb_quiet_init(void);
+extern void hyb_mute_init(void);
 
 /*
- * Be quiet, from before the lock is asked for: the server reports long waits.  Pairs
+ * Be mute, from before the lock is asked for: the server reports long waits.  Pairs
  * of these calls nest.  After an error the abort takes the place of the second one.
  */
-extern void hyb_quiet_begin(void);
-extern void hyb_quiet_end(void);
+extern void hyb_mute_begin(void);
+extern void hyb_mute_end(void);
 
-/*
- * The same around a single call, with no allocation.  Returns what was before, which
- * the caller sets again.
- */
-extern bool hyb_quiet_set(bool quiet);
+/* Be mute until the abort, since an error is about to be raised under an LWLock. */
+extern void hyb_mute_until_abort(void);
 
-#endif							/* HYB_QUIET_H */
+#endif							/* HYB_MUTE_H */
