@@ -131,6 +131,17 @@ EOF
 	is($node->safe_psql('postgres', "SELECT hyb_check('t')"), 't', "the index is sound: $what");
 }
 
+# Each session has a tree of its own of such a log, so the log is merged before it is
+# long: 1 MB, as memory for shared trees is 64 MB.
+$node->safe_psql('postgres', <<EOF);
+CREATE TABLE much (k part, n int, pad text);
+CREATE INDEX much_k ON much USING hybrid (k) INCLUDE (pad);
+CREATE INDEX much_n ON much USING hybrid (n) INCLUDE (pad);
+INSERT INTO much SELECT ROW(i, i)::part, i, md5(i::text) || md5(i::text) FROM generate_series(1, 20000) i;
+EOF
+is($node->safe_psql('postgres', "SELECT merges > 0 FROM hybrid_index_stats('much_k')"), 't', 'the log of such an index is merged early');
+is($node->safe_psql('postgres', "SELECT merges FROM hybrid_index_stats('much_n')"), '0', 'others are not');
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();
