@@ -689,6 +689,7 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v.dead = palloc(MAX_DELTA_ENTRIES * sizeof(HybEntry));
 
 	hyb_survey_take(v.ix, &v.survey);
+	HYB_POINT("vacuum-surveyed");
 	v.version = palloc(sizeof(HybVersion));
 	hyb_version_from_meta(v.survey.meta, v.version);
 	v.leaf_state = MemoryContextAllocExtended(context,

@@ -1,0 +1,104 @@
+
+# Merges overtake VACUUM, and the validation of an index, before they read their first
+# page: all entries have moved to new blocks, and the old ones have other entries.
+# VACUUM removes dead entries from there, and validation adds none a second time.  Needs
+# a server with injection points (./dev pg 17, ./dev pg 18).
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('overtaken', <<EOF);
+hybridindex.background_merge = off
+hybridindex.merge_floor = 1000000
+EOF
+if (!has_points($node))
+{
+	$node->stop;
+	plan skip_all => 'this server has no injection points';
+}
+$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+
+sub statements
+{
+	$node->safe_psql('postgres', $_) foreach @_;
+	return;
+}
+
+sub hold
+{
+	statements("SELECT injection_points_attach('hybrid-$_[0]', 'wait')");
+	return;
+}
+
+sub go_on
+{
+	statements("SELECT injection_points_detach('hybrid-$_[0]')", "SELECT injection_points_wakeup('hybrid-$_[0]')");
+	return;
+}
+
+sub fill
+{
+	my ($table, $from, $to) = @_;
+	return "INSERT INTO $table SELECT hashint4(i), md5(i::text) FROM generate_series($from, $to) i";
+}
+
+# What the index has now goes to leaves in new blocks, and the log's blocks get others.
+sub overtake
+{
+	my ($table, $index) = @_;
+	my $pages = "SELECT total_pages FROM hybrid_index_stats('$index')";
+	my $before = $node->safe_psql('postgres', $pages);
+
+	statements("SELECT hybrid_merge('$index')", fill($table, 10001, 14000));
+	cmp_ok($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('$index')"), '>', 4, "$index: there are leaves");
+	cmp_ok($node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('$index')"), '<', $before / 2, "$index: blocks are used again");
+	return;
+}
+
+my %queries = ('SELECT k, s FROM %s ORDER BY k' => 'order order_only', 'SELECT s FROM %s WHERE k > 0' => 'index bitmap');
+
+sub right
+{
+	my ($what, $table) = @_;
+	same_answers($node, $what, { map { (sprintf($_, $table) => $queries{$_}) } keys %queries }, [$table]);
+	return;
+}
+
+# VACUUM
+statements('CREATE TABLE w (k int, s text) WITH (autovacuum_enabled = off)', 'CREATE INDEX w_k ON w USING hybrid (k) INCLUDE (s)',
+	fill('w', 1, 4000), 'DELETE FROM w WHERE k % 3 = 0');
+hold('vacuum-surveyed');
+my $vacuum = start_psql($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE false) w;\n");
+ok(held_at($node, 'vacuum-surveyed', $vacuum), 'VACUUM is held before it reads the index') or diag $vacuum->{err};
+overtake('w', 'w_k');
+go_on('vacuum-surveyed');
+ok(finish_psql($vacuum), 'VACUUM ends') or diag $vacuum->{err};
+statements(fill('w', 20001, 21000));
+right('it has removed the entries of dead rows, whose line pointers have other rows', 'w');
+
+# validation, which a conversion does as CREATE INDEX CONCURRENTLY does
+statements('CREATE TABLE c (k int, s text) WITH (autovacuum_enabled = off)', fill('c', 1, 100),
+	'CREATE UNIQUE INDEX c_k ON c USING btree (k) INCLUDE (s)');
+hold('convert-built');
+my $conversion = start_psql($node, "CALL hybrid_convert_concurrently('c_k');\n");
+ok(held_at($node, 'convert-built', $conversion), 'a conversion is held with a new index that gets entries') or diag $conversion->{err};
+statements(fill('c', 101, 4000));
+hold('vacuum-surveyed');
+go_on('convert-built');
+ok(held_at($node, 'vacuum-surveyed', $conversion), 'and before it reads them') or diag $conversion->{err};
+overtake('c', 'c_k_ccnew');
+go_on('vacuum-surveyed');
+ok(finish_psql($conversion), 'the conversion ends') or diag $conversion->{err};
+right('the new index has each entry once', 'c');
+is($node->safe_psql('postgres', "SELECT static_entries + dynamic_entries FROM hybrid_index_stats('c_k')"),
+	$node->safe_psql('postgres', 'SELECT count(*) FROM c'), 'and no others');
+
+no_crash($node, 'nothing crashed');
+$node->stop;
+done_testing();
