@@ -160,6 +160,14 @@ claim_retry(HybStage *stage)
 	return true;
 }
 
+/* Free what has been built.  The stage is locked exclusively. */
+static void
+clear_trees(HybStageAccess *access)
+{
+	hyb_stage_clear(access->stage, access->arena);
+	access->shared->tree_bytes = 0;
+}
+
 /* Give up, and free what has been built. */
 static void
 note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation)
@@ -175,8 +183,7 @@ note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation)
 		access->cache->merge_wanted = true;
 	stage->nofit_generation = generation;
 	stage->nofit_bytes = hyb_stage_bytes(stage);
-	hyb_stage_clear(stage, access->arena);
-	access->shared->tree_bytes = 0;
+	clear_trees(access);
 	unlock_shared_stage(access);
 }
 
@@ -319,10 +326,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			return HYB_STAGE_READY;
 		}
 		if (result == HYB_STAGE_IMPURE)
-		{
-			hyb_stage_clear(access->stage, access->arena);
-			access->shared->tree_bytes = 0;
-		}
+			clear_trees(access);
 		if (result == HYB_STAGE_STALE || result == HYB_STAGE_UNFINISHED ||
 			result == HYB_STAGE_IMPURE)
 		{
@@ -434,7 +438,10 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 
 		if (result != HYB_STAGE_MEMORY)
 		{
-			/* what is not pure is sought again and again, as a rule */
+			/*
+			 * where some keys are not pure, the backend will need its trees
+			 * again
+			 */
 			if (result == HYB_STAGE_READY && cache->arena != NULL && cache->busy == 0 &&
 				ix->desc->pure == HYB_PURE)
 				hyb_cache_drop_private(cache);
@@ -549,6 +556,8 @@ hyb_log_catch_up(HybIndex *ix, const HybVersion *version)
 		if (access.stage->trees[HYB_ACTIVE].generation == version->active.number &&
 			access.stage->synced[HYB_ACTIVE])
 			result = hyb_stage_catch_up(ix, &access, version, HYB_FETCH_ACTIVE);
+		if (result == HYB_STAGE_IMPURE)
+			clear_trees(&access);
 		LWLockRelease(&access.shared->lock);
 		if (result != HYB_STAGE_MORE &&
 			(result != HYB_STAGE_MEMORY || !reserve_more(ix, &access, &wanted)))
