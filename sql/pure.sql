@@ -103,6 +103,72 @@ INSERT INTO qt_13 VALUES (array_fill(7, ARRAY[2000])), ('{7}');
 :settings
 SELECT qt_shared('qt_13'), hyb_check('qt_13'), hyb_same('SELECT k FROM qt_13 WHERE k BETWEEN ''{1}'' AND ''{10}''', 'index bitmap');
 
+-- The default operator class of an array's elements may change to one with a user's
+-- code, in a session that knows the index.  Then no key of it is pure.
+SET client_min_messages = warning;
+CREATE TYPE qt_mi;
+CREATE FUNCTION qt_mi_in(cstring) RETURNS qt_mi LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
+CREATE FUNCTION qt_mi_out(qt_mi) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
+CREATE TYPE qt_mi (input = qt_mi_in, output = qt_mi_out, like = int4);
+CREATE CAST (qt_mi AS int) WITHOUT FUNCTION;
+DO $$
+DECLARE
+	op record;
+BEGIN
+	FOR op IN SELECT * FROM (VALUES ('<', 'lt'), ('<=', 'le'), ('=', 'eq'), ('>=', 'ge'), ('>', 'gt')) v (sign, name) LOOP
+		EXECUTE format('CREATE FUNCTION qt_mi_%1$s(qt_mi, qt_mi) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS ''int4%1$s'';
+			CREATE OPERATOR %2$s (leftarg = qt_mi, rightarg = qt_mi, function = qt_mi_%1$s)', op.name, op.sign);
+	END LOOP;
+END $$;
+CREATE FUNCTION qt_mi_cmp(qt_mi, qt_mi) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp';
+CREATE FUNCTION qt_mi_slow(qt_mi, qt_mi) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+BEGIN
+	BEGIN
+		PERFORM 1 / 0;
+	EXCEPTION WHEN division_by_zero THEN NULL;
+	END;
+	RETURN btint4cmp($1::int, $2::int);
+END $$;
+CREATE OPERATOR CLASS qt_mi_ops DEFAULT FOR TYPE qt_mi USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 qt_mi_cmp(qt_mi, qt_mi);
+CREATE TABLE qt_mis (k qt_mi[], v int);
+CREATE INDEX qt_mis_k ON qt_mis USING hybrid (k);
+INSERT INTO qt_mis SELECT ARRAY[i::text::qt_mi], i FROM generate_series(1, 500) i;
+SELECT qt_shared('qt_mis');
+DROP OPERATOR CLASS qt_mi_ops USING btree;
+CREATE OPERATOR CLASS qt_mi_ops DEFAULT FOR TYPE qt_mi USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 qt_mi_slow(qt_mi, qt_mi);
+SELECT ARRAY['7'::qt_mi] < ARRAY['8'::qt_mi];
+-- an inserter that meets such an entry frees the tree
+INSERT INTO qt_mis SELECT ARRAY[i::text::qt_mi], i FROM generate_series(501, 600) i;
+SELECT tree_memory FROM hybrid_index_stats('qt_mis_k');
+SELECT count(*) FROM qt_mis WHERE k = ARRAY['550'::qt_mi];
+SELECT count(*) FROM qt_mis WHERE k < ARRAY['550'::qt_mi];
+SELECT qt_shared('qt_mis'), hyb_check('qt_mis');
+
+-- A collation that the system has lost stops only what compares strings of it.
+CREATE COLLATION qt_lost (provider = libc, locale = 'C.UTF-8');
+CREATE TABLE qt_strings (id int, k text COLLATE qt_lost);
+CREATE INDEX qt_strings_k ON qt_strings USING hybrid (k);
+CREATE INDEX qt_strings_id ON qt_strings USING hybrid (id);
+INSERT INTO qt_strings SELECT i, i::text FROM generate_series(1, 1000) i;
+SELECT hybrid_merge('qt_strings_k');
+INSERT INTO qt_strings SELECT i, i::text FROM generate_series(1001, 1500) i;
+SET allow_system_table_mods = on;
+UPDATE pg_collation SET collcollate = 'xx_YY.utf8', collctype = 'xx_YY.utf8' WHERE collname = 'qt_lost';
+\c
+:settings
+VACUUM (FREEZE) qt_strings;
+SELECT count(*) > 0 FROM hybrid_indexes;
+SELECT tree_memory >= 0 FROM hybrid_index_stats('qt_strings_k');
+SELECT count(*) FROM qt_strings WHERE id = 3;
+SELECT hyb_error('SELECT count(*) FROM qt_strings WHERE k = $$7$$') ~ 'could not create locale';
+SET allow_system_table_mods = on;
+UPDATE pg_collation SET collcollate = 'C.UTF-8', collctype = 'C.UTF-8' WHERE collname = 'qt_lost';
+\c
+:settings
+SELECT qt_shared('qt_strings'), hyb_check('qt_strings');
+
 -- Values that cannot be compared are still found out.
 CREATE TYPE qt_points AS (a int, p point[]);
 CREATE TABLE qt_no (k qt_points);
@@ -119,6 +185,8 @@ BEGIN
 	END LOOP;
 END $$;
 DROP FUNCTION qt_shared;
+DROP TYPE qt_mi CASCADE;
+DROP COLLATION qt_lost;
 DROP OPERATOR FAMILY qt_ops USING hybrid;
 DROP FUNCTION qt_cmp;
 DROP TYPE qt_points, qt_row_range, qt_text_range;

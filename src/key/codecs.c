@@ -10,11 +10,14 @@
  */
 #include "key/codec.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
+#include "utils/syscache.h"
 #include "utils/uuid.h"
 
 /* ---- text ---- */
@@ -201,11 +204,44 @@ typedef struct TypeCodec
 	const char *opclass;		/* for that error */
 } TypeCodec;
 
+/*
+ * Does the collation compare as memcmp does?  Reads its row and does not load the
+ * locale: that fails where the system has lost it.
+ */
+static bool
+compares_bytes(Oid collation)
+{
+	HeapTuple	tuple;
+	Form_pg_collation form;
+	bool		result;
+
+	/* the server has loaded the database's */
+	if (!OidIsValid(collation) || collation == DEFAULT_COLLATION_OID)
+		return HYB_COLLATE_IS_C(collation);
+	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for collation %u", collation);
+	form = (Form_pg_collation) GETSTRUCT(tuple);
+	if (form->collprovider == COLLPROVIDER_LIBC)
+	{
+		char	   *name = TextDatumGetCString(SysCacheGetAttrNotNull(COLLOID, tuple,
+																	  Anum_pg_collation_collcollate));
+
+		result = strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0;
+		pfree(name);
+	}
+	else
+		/* all of the server's own provider do */
+		result = form->collprovider != COLLPROVIDER_ICU;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
 /* Under other collations the order of text is not that of its bytes. */
 static bool
 collation_is_c(const HybCodecRequest *request, const char *opclass)
 {
-	return HYB_COLLATE_IS_C(request->collation);
+	return compares_bytes(request->collation);
 }
 
 /*
@@ -228,7 +264,7 @@ check_pattern(const HybCodecRequest *request, const char *opclass)
 static bool
 check_hope(const HybCodecRequest *request, const char *opclass)
 {
-	if (!HYB_COLLATE_IS_C(request->collation))
+	if (!compares_bytes(request->collation))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("operator class \"%s\" does not support collation \"%s\"",
@@ -292,9 +328,8 @@ equal_image(const HybCodecRequest *request)
 			return BoolGetDatum(false);
 		case TEXTOID:
 		case NAMEOID:
-			return DirectFunctionCall1Coll(btvarstrequalimage,
-										   request->collation,
-										   ObjectIdGetDatum(request->typid));
+			/* as btvarstrequalimage, which loads the locale */
+			return BoolGetDatum(get_collation_isdeterministic(request->collation));
 		default:
 			return BoolGetDatum(true);
 	}

@@ -252,9 +252,11 @@ hyb_key_desc_create(Relation index)
 			desc->has_encoded |= codec->encode != NULL;
 		}
 		col->pure = col->compare != HYB_COMPARE_PROC ? HYB_PURE :
-			hyb_pure_classify(col->order_proc->fn_oid, col->typid, col->collation,
-							  &col->part);
+			hyb_pure_classify(col->order_proc->fn_oid, col->typid, &col->part,
+							  &col->part_cmp);
 		desc->pure = Max(desc->pure, col->pure);
+		col->unread = col->compare == HYB_COMPARE_PROC && col->pure != HYB_IMPURE;
+		desc->unread |= col->unread;
 		if (col->compare != HYB_COMPARE_MEM)
 			desc->all_mem = false;
 		if (col->compare == HYB_COMPARE_FLOAT ||
@@ -264,6 +266,36 @@ hyb_key_desc_create(Relation index)
 	limit_plain_values(desc);
 	hyb_key_desc_assert_valid(desc);
 	return desc;
+}
+
+void
+hyb_desc_read_collations(HybKeyDesc *desc)
+{
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		HybColumn  *col = &desc->cols[i];
+
+		if (col->unread)
+			hyb_pure_read_collations(col->order_proc->fn_oid, col->collation, col->part);
+		col->unread = false;
+	}
+	desc->unread = false;
+}
+
+void
+hyb_desc_remember_parts(HybKeyDesc *desc)
+{
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		HybColumn  *col = &desc->cols[i];
+
+		if (OidIsValid(col->part) &&
+			!hyb_pure_remember(col->order_proc, col->collation, col->part, col->part_cmp))
+		{
+			col->part = InvalidOid;
+			col->pure = desc->pure = HYB_IMPURE;
+		}
+	}
 }
 
 /*

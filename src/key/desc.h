@@ -61,6 +61,10 @@ typedef struct HybColumn
 	uint8		pure;			/* HybPure, of key columns */
 	Oid			part;			/* HYB_PURE_IN_PART: the type that pure arrays
 								 * and ranges name; InvalidOid: an enum */
+	Oid			part_cmp;		/* the function that compares elements of pure
+								 * arrays, else InvalidOid */
+	bool		unread;			/* pure comparisons need collations that this
+								 * description has not loaded yet */
 	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */
 	const char *index_name;		/* for errors */
 	Datum		options;		/* operator class options, or 0 */
@@ -89,7 +93,10 @@ typedef struct HybRecent
 	uint64		stored;			/* bytes of their codes */
 } HybRecent;
 
-/* How the entries of one index are encoded.  Immutable once built. */
+/*
+ * How the entries of one index are encoded.  Immutable once built, but for what
+ * hyb_desc_prepare_pure notes about pure comparisons.
+ */
 typedef struct HybKeyDesc
 {
 	int			nkeys;			/* key columns */
@@ -106,6 +113,7 @@ typedef struct HybKeyDesc
 	bool		doubtful;		/* a key column has a type with values that
 								 * cannot be compared: hyb_key_check_order */
 	HybPure		pure;			/* what all key columns allow */
+	bool		unread;			/* a column is */
 	TupleDesc	tupdesc;		/* the index relation's */
 	HybColumn	cols[FLEXIBLE_ARRAY_MEMBER];
 } HybKeyDesc;
@@ -137,16 +145,27 @@ hyb_key_desc_calls_functions(const HybKeyDesc *desc)
 #define hyb_key_desc_size(natts) \
 	(offsetof(HybKeyDesc, cols) + (natts) * sizeof(HybColumn))
 
-/* Before an LWLock is taken under which pure keys will be compared. */
+extern void hyb_desc_read_collations(HybKeyDesc *desc);
+extern void hyb_desc_remember_parts(HybKeyDesc *desc);
+
+/* Before a page is locked on which keys will be compared, if all are pure. */
 static inline void
-hyb_desc_prepare_pure(const HybKeyDesc *desc)
+hyb_desc_prepare_page(HybKeyDesc *desc)
 {
-	if (likely(desc->pure == HYB_PURE))
-		return;
-	for (int i = 0; i < desc->nkeys; i++)
-		if (OidIsValid(desc->cols[i].part))
-			hyb_pure_remember(desc->cols[i].order_proc, desc->cols[i].collation,
-							  desc->cols[i].part);
+	if (unlikely(desc->unread))
+		hyb_desc_read_collations(desc);
+}
+
+/*
+ * Before an LWLock is taken under which pure keys will be compared.  Afterwards fewer
+ * keys may be pure: ask which are when the lock is held.
+ */
+static inline void
+hyb_desc_prepare_pure(HybKeyDesc *desc)
+{
+	hyb_desc_prepare_page(desc);
+	if (unlikely(desc->pure == HYB_PURE_IN_PART))
+		hyb_desc_remember_parts(desc);
 }
 
 static inline uint8

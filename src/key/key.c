@@ -530,7 +530,7 @@ compare_by_proc(const HybColumn *col, const HybValue *a, const HybValue *b)
 
 	Assert(CritSectionCount == 0);
 	Assert(InterruptHoldoffCount == 0 ||
-		   (hyb_value_is_pure(col, a) && hyb_value_is_pure(col, b)));
+		   (!col->unread && hyb_value_is_pure(col, a) && hyb_value_is_pure(col, b)));
 	build_scratch(col, a, &sa);
 	build_scratch(col, b, &sb);
 	result = DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,

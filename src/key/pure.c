@@ -2,16 +2,18 @@
  * pure.c
  *		Which comparisons may run while an LWLock is held.
  *
- * The functions that compare are known by their number: they are the server's, or
- * of modules that come with it.  Any other function is impure, and so are those of
- * rows, which open the row type's table.
+ * The server's functions are known by their OID, and those of modules that come with
+ * it by library and symbol.  Any other function is impure, and so are those of rows,
+ * which open the row type's table.
  *
- * Strings need their collation, which a session reads once.  Functions of arrays and
+ * Strings need their collation, which a session loads once.  Functions of arrays and
  * ranges look for the function of what is in them, by the type that a value names, and
- * keep what they found last.  A value is pure if it names the column's own type, which
- * they are made to know before the LWLock is taken.  Enums are compared by their
- * numbers if both are even, as all are that CREATE TYPE has made.  Otherwise a
- * catalog is read.
+ * keep what they found last.  A value is pure if it names the column's own type: before
+ * the LWLock is taken, a comparison of two empty values makes the function look that
+ * type up.
+ *
+ * Enums are compared by their numbers if both are even, as all are that CREATE TYPE
+ * has made.  Otherwise a catalog is read.
  */
 #include "base/compat.h"
 
@@ -19,6 +21,7 @@
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "key/pure.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -129,47 +132,57 @@ read_collation(Oid collation)
 		(void) pg_newlocale_from_collation(collation);
 }
 
+/* The range type of a function's type, or NULL if the function is not of ranges. */
+static TypeCacheEntry *
+range_entry(Oid function, Oid type)
+{
+	if (function == F_RANGE_CMP)
+		return lookup_type_cache(type, TYPECACHE_RANGE_INFO);
+	if (function == F_MULTIRANGE_CMP)
+		return lookup_type_cache(type, TYPECACHE_MULTIRANGE_INFO)->rngtype;
+	return NULL;
+}
+
+void
+hyb_pure_read_collations(Oid function, Oid collation, Oid part)
+{
+	TypeCacheEntry *entry;
+
+	HYB_ASSERT_NO_LWLOCK();
+	read_collation(collation);
+	if (OidIsValid(part) && (entry = range_entry(function, part)) != NULL)
+		read_collation(entry->rng_collation);
+}
+
 /*
  * The type that pure values of a type of containers name, or InvalidOid if there are
  * none.  Opens no table.
  */
 static Oid
-pure_part(Oid function, Oid type)
+pure_part(Oid function, Oid type, Oid *part_cmp)
 {
 	TypeCacheEntry *entry;
 
-	switch (function)
+	if (function == F_BTARRAYCMP)
 	{
-		case F_BTARRAYCMP:
-			type = get_element_type(type);
-			if (!OidIsValid(type) || type_is_rowtype(type))
-				return InvalidOid;
-			entry = lookup_type_cache(type, TYPECACHE_CMP_PROC);
-			return is_pure_function(entry->cmp_proc) ? type : InvalidOid;
-		case F_RANGE_CMP:
-			entry = lookup_type_cache(type, TYPECACHE_RANGE_INFO);
-			break;
-		case F_MULTIRANGE_CMP:
-			entry = lookup_type_cache(type, TYPECACHE_MULTIRANGE_INFO)->rngtype;
-			break;
-		default:
+		type = get_element_type(type);
+		if (!OidIsValid(type) || type_is_rowtype(type))
 			return InvalidOid;
+		*part_cmp = lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc;
+		return is_pure_function(*part_cmp) ? type : InvalidOid;
 	}
-	if (entry == NULL || entry->rngelemtype == NULL ||
-		!is_pure_function(entry->rng_cmp_proc_finfo.fn_oid))
-		return InvalidOid;
-	read_collation(entry->rng_collation);
-	return type;
+	entry = range_entry(function, type);
+	return entry != NULL && entry->rngelemtype != NULL &&
+		is_pure_function(entry->rng_cmp_proc_finfo.fn_oid) ? type : InvalidOid;
 }
 
 HybPure
-hyb_pure_classify(Oid function, Oid type, Oid collation, Oid *part)
+hyb_pure_classify(Oid function, Oid type, Oid *part, Oid *part_cmp)
 {
-	*part = InvalidOid;
-	read_collation(collation);
+	*part = *part_cmp = InvalidOid;
 	if (is_pure_function(function))
 		return HYB_PURE;
-	*part = pure_part(function, getBaseType(type));
+	*part = pure_part(function, getBaseType(type), part_cmp);
 	return OidIsValid(*part) || function == F_ENUM_CMP ? HYB_PURE_IN_PART : HYB_IMPURE;
 }
 
@@ -180,8 +193,8 @@ hyb_pure_part_offset(Oid function)
 }
 
 /* A comparison of two empty values. */
-void
-hyb_pure_remember(FmgrInfo *function, Oid collation, Oid part)
+bool
+hyb_pure_remember(FmgrInfo *function, Oid collation, Oid part, Oid part_cmp)
 {
 	union
 	{
@@ -194,6 +207,9 @@ hyb_pure_remember(FmgrInfo *function, Oid collation, Oid part)
 	switch (function->fn_oid)
 	{
 		case F_BTARRAYCMP:
+			/* the function calls what this entry says now */
+			if (lookup_type_cache(part, TYPECACHE_CMP_PROC_FINFO)->cmp_proc != part_cmp)
+				return false;
 			SET_VARSIZE(&empty, ARR_OVERHEAD_NONULLS(0));
 			break;
 		case F_RANGE_CMP:
@@ -208,4 +224,5 @@ hyb_pure_remember(FmgrInfo *function, Oid collation, Oid part)
 	memcpy(VARDATA(&empty) + hyb_pure_part_offset(function->fn_oid), &part, sizeof(Oid));
 	(void) FunctionCall2Coll(function, collation,
 							 PointerGetDatum(&empty), PointerGetDatum(&empty));
+	return true;
 }

@@ -401,10 +401,9 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
 												 * tree */
 		return;
 	}
-	if (!hyb_key_is_pure(ix->desc, entry.bytes, entry.keylen))
-		return;
 	hyb_desc_prepare_pure(ix->desc);
-	if (!LWLockConditionalAcquire(&cache->shared->lock, LW_SHARED))
+	if (!hyb_key_is_pure(ix->desc, entry.bytes, entry.keylen) ||
+		!LWLockConditionalAcquire(&cache->shared->lock, LW_SHARED))
 		return;
 	if (hyb_slot_valid(cache) && hyb_arena_attached() &&
 		(tree = hyb_stage_tree(&cache->shared->stage, generation)) != NULL)
@@ -465,7 +464,7 @@ hyb_log_stats(HybIndex *ix, bool nowait, HybLogStats *stats)
 	{
 		hyb_arena_attach();
 		if (!nowait)
-			hyb_stage_lock(ix, cache->shared, LW_SHARED);
+			LWLockAcquire(&cache->shared->lock, LW_SHARED);
 		else if (!LWLockConditionalAcquire(&cache->shared->lock, LW_SHARED))
 		{
 			stats->busy = true;

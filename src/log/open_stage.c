@@ -299,7 +299,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			mode = LW_SHARED;
 			continue;
 		}
-		if (is_impure(access->stage, version) ||
+		if (ix->desc->pure == HYB_IMPURE || is_impure(access->stage, version) ||
 			(access->stage->nofit_generation == version->active.number &&
 			 mode == LW_EXCLUSIVE && !again && !(again = claim_retry(access->stage))))
 		{

@@ -315,6 +315,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 	Page		page;
 
 	sought_assert_valid(version, sought);
+	hyb_desc_prepare_page(ix->desc);
 	at.block = root->block;
 	at.stamp = root->stamp;
 	descent->buf = InvalidBuffer;
