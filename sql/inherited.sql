@@ -204,6 +204,20 @@ SELECT * FROM methods('^i1?_');
 DROP TABLE i CASCADE;
 DROP FUNCTION fails;
 
+-- a temporary child goes by itself, after its parent
+CREATE TABLE q (a int8);
+CREATE TEMP TABLE q1 () INHERITS (q);
+INSERT INTO q1 SELECT generate_series(1, 500);
+CREATE INDEX q_a ON q (a);
+CREATE INDEX q1_a ON q1 (a);
+SELECT hybrid_convert('q_a');
+SELECT amname, relname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname IN ('q_a', 'q1_a') ORDER BY relname;
+CALL hybrid_revert_table('q');
+CALL hybrid_convert_table('q');
+SELECT amname, relname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname IN ('q_a', 'q1_a') ORDER BY relname;
+SELECT count(*) FROM q WHERE a = 7;
+DROP TABLE q CASCADE;
+
 --
 -- Compressed chunks of TimescaleDB stay btree.
 --

@@ -82,6 +82,33 @@ is($fails, 260, 'merges that failed were left to a worker');
 my $merged = "SELECT count(*) FILTER (WHERE merges > 0 AND NOT merge_running) FROM generate_series(1, $indexes) i, hybrid_index_stats(format('greedy.t%s_k', i)::regclass)";
 ok($node->poll_query_until('postgres', $merged, $indexes), "all of the greedy role's are merged when they are free");
 
+# 256 roles have a place each, so no role has more than another one gets.
+$node->safe_psql('postgres', <<SQL);
+DO \$\$ BEGIN FOR i IN 1 .. 256 LOOP
+	EXECUTE format('CREATE ROLE o%1\$s; GRANT CREATE ON SCHEMA greedy TO o%1\$s; ALTER TABLE greedy.t%1\$s OWNER TO o%1\$s', i);
+END LOOP; END \$\$;
+SQL
+$locker = start_psql($node, <<SQL);
+BEGIN;
+DO \$\$ BEGIN FOR i IN 1 .. 256 LOOP EXECUTE format('LOCK TABLE greedy.t%s', i); END LOOP; END \$\$;
+DO \$\$ BEGIN FOR i IN 1 .. 256 LOOP
+	EXECUTE format('INSERT INTO greedy.t%s SELECT repeat(md5(i::text), 3) FROM generate_series(91, 180) i', i);
+END LOOP; END \$\$;
+SELECT pg_sleep(600);
+SQL
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die "nothing is locked: $locker->{err}";
+$node->safe_psql('postgres', <<'SQL', extra_params => [ '-U', 'modest' ]);
+SET hybridindex.merge_floor = 1000000;
+CREATE TABLE modest.u (k int8);
+INSERT INTO modest.u SELECT hashint8extended(i, 0) FROM generate_series(1, 45000) i;
+CREATE INDEX u_k ON modest.u USING hybrid (k);
+INSERT INTO modest.u SELECT hashint8extended(i, 1) FROM generate_series(1, 45000) i;
+SQL
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+finish_psql($locker);
+ok($node->poll_query_until('postgres', "SELECT merges > 0 FROM hybrid_index_stats('modest.u_k')"),
+	'a role whose request has found no place is served later');
+
 no_crash($node, 'nothing crashed');
 $node->stop;
 done_testing();

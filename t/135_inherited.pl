@@ -67,4 +67,24 @@ foreach my $call ("SELECT hybrid_revert('h_pkey')", "CALL hybrid_convert_concurr
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'holder'");
 is($node->safe_psql('postgres', "SELECT amname FROM kinds WHERE relname = 'theirs_id'"), 'btree', 'that child stays as it is');
 
+# Another session has a temporary child.
+$node->safe_psql('postgres', 'CREATE TABLE p (a int); INSERT INTO p SELECT generate_series(1, 1000); CREATE INDEX p_a ON p (a)');
+my $holder = start_psql($node, <<'EOF');
+CREATE TEMP TABLE t () INHERITS (p);
+INSERT INTO t SELECT generate_series(1, 1000);
+CREATE INDEX t_a ON t (a);
+SELECT pg_sleep(600);
+EOF
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+  or die "no temporary child: $holder->{err}";
+foreach my $call ("SELECT hybrid_convert('p_a')", "SELECT hybrid_revert('p_a')", "CALL hybrid_convert_table('p')", "CALL hybrid_revert_table('p')")
+{
+	my $method = $call =~ /convert/ ? 'hybrid' : 'btree';
+	$node->safe_psql('postgres', "SET client_min_messages = warning; $call");
+	is($node->safe_psql('postgres', "SELECT string_agg(relname || ' ' || amname, ', ' ORDER BY relname) FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname IN ('p_a', 't_a')"),
+		"p_a $method, t_a btree", "$call beside another session's temporary child");
+}
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+finish_psql($holder);
+
 done_testing();

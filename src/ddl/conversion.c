@@ -314,7 +314,10 @@ lock_without_snapshot(Oid relid, LOCKMODE lockmode)
 	LockRelationOid(relid, lockmode);
 }
 
-/* Returns the table, its partitions, and its children of the same owner. */
+/*
+ * Returns the table, its partitions, and its children of the same owner.  A temporary
+ * child of a permanent table is left out: it may be another session's.
+ */
 static List *
 tables_below(Oid table)
 {
@@ -323,7 +326,9 @@ tables_below(Oid table)
 
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (get_rel_relispartition(lfirst_oid(lc)) ||
-			hyb_owner_of(lfirst_oid(lc)) == hyb_owner_of(table))
+			(hyb_owner_of(lfirst_oid(lc)) == hyb_owner_of(table) &&
+			 (get_rel_persistence(lfirst_oid(lc)) != RELPERSISTENCE_TEMP ||
+			  get_rel_persistence(table) == RELPERSISTENCE_TEMP)))
 		tables = lappend_oid(tables, lfirst_oid(lc));
 	return tables;
 }

@@ -243,13 +243,35 @@ task_of(Workers *workers, const HybWorkerRef *ref)
 	return NULL;
 }
 
-/* How much is lost with the request: a look, a merge that fails, a merge, a sweep. */
+/* How much is lost with the request: a look, a merge that fails, a merge. */
 static int
 worth(const Request *request)
 {
-	if (!OidIsValid(request->task.relid))
-		return 3;
 	return request->task.look ? 0 : request->failed ? 1 : 2;
+}
+
+/*
+ * The request of the owner, or of any if that is InvalidOid, that is worth least, and
+ * due last.  NULL if workers have taken all of them.  No sweep, which is worth what it
+ * has displaced.
+ */
+static Request *
+least_worth(Workers *workers, Oid owner)
+{
+	Request    *least = NULL;
+
+	for (int i = 0; i < HYB_REQUESTS; i++)
+	{
+		Request    *request = &workers->requests[i];
+
+		if (!OidIsValid(request->task.relid) || is_taken(workers, request) ||
+			(OidIsValid(owner) && request->task.owner != owner))
+			continue;
+		if (least == NULL || worth(request) < worth(least) ||
+			(worth(request) == worth(least) && request->due > least->due))
+			least = request;
+	}
+	return least;
 }
 
 static int
@@ -264,16 +286,16 @@ count_requests(const Workers *workers, Oid owner)
 
 /*
  * The request that this task's is to displace, or NULL.  It is of the owner that has
- * most, if that is more than the task's will have; of these the one that is worth
- * least, and due last.  An owner's own merges are not displaced for another one
- * of its merges.
+ * most, if that is more than the task's will have.  An owner's own merges are not
+ * displaced for another one of its merges.  A sweep displaces any owner's request.
  */
 static Request *
 find_displaced(Workers *workers, const HybTask *task)
 {
 	Oid			owner = task->owner;
 	int			most = count_requests(workers, owner) + 1;
-	Request    *least = NULL;
+	bool		is_sweep = !OidIsValid(task->relid);
+	Request    *least;
 
 	for (int i = 0; i < HYB_REQUESTS; i++)
 	{
@@ -286,18 +308,10 @@ find_displaced(Workers *workers, const HybTask *task)
 			owner = other;
 		}
 	}
-	for (int i = 0; i < HYB_REQUESTS; i++)
-	{
-		Request    *request = &workers->requests[i];
-
-		if (request->task.owner != owner || is_taken(workers, request))
-			continue;
-		if (least == NULL || worth(request) < worth(least) ||
-			(worth(request) == worth(least) && request->due > least->due))
-			least = request;
-	}
-	if (least != NULL && owner == task->owner && OidIsValid(task->relid) &&
-		worth(least) > 1)
+	least = least_worth(workers, owner);
+	if (least == NULL && is_sweep)
+		return least_worth(workers, InvalidOid);
+	if (least != NULL && owner == task->owner && !is_sweep && worth(least) > 1)
 		return NULL;
 	return least;
 }
@@ -325,6 +339,7 @@ displace(Workers *workers, Request *request, TimestampTz now)
 {
 	Request    *sweep = find_request(workers, request->task.dbid, InvalidOid);
 
+	Assert(sweep != request && !is_taken(workers, request));
 	if (sweep != NULL)
 	{
 		sweep->asked_again = true;
