@@ -77,7 +77,7 @@ SELECT pg_sleep(600);
 EOF
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
   or die "no temporary child: $holder->{err}";
-foreach my $call ("SELECT hybrid_convert('p_a')", "SELECT hybrid_revert('p_a')", "CALL hybrid_convert_table('p')", "CALL hybrid_revert_table('p')")
+foreach my $call ("SELECT hybrid_convert('p_a')", "SELECT hybrid_revert('p_a')")
 {
 	my $method = $call =~ /convert/ ? 'hybrid' : 'btree';
 	$node->safe_psql('postgres', "SET client_min_messages = warning; $call");

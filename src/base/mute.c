@@ -101,6 +101,13 @@ hyb_mute_until_abort(void)
 }
 
 void
+hyb_mute_not_needed(void)
+{
+	if (depth == 0 && PqCommMethods == &mute_methods)
+		PqCommMethods = methods;
+}
+
+void
 hyb_mute_begin(void)
 {
 	if (depth == levels_alloc)
@@ -117,8 +124,8 @@ hyb_mute_end(void)
 {
 	Assert(depth > 0 && levels[depth - 1] == GetCurrentTransactionNestLevel());
 	Assert(kept == NULL);
-	if (--depth == 0)
-		PqCommMethods = methods;
+	depth--;
+	hyb_mute_not_needed();
 }
 
 /*

@@ -21,7 +21,12 @@ extern void hyb_mute_init(void);
 extern void hyb_mute_begin(void);
 extern void hyb_mute_end(void);
 
-/* Be mute until the abort, since an error is about to be raised under an LWLock. */
+/*
+ * Be mute until the abort, since an error may be raised under an LWLock: the main loop
+ * reports it before it releases LWLocks.  The second function is called if there was
+ * none.
+ */
 extern void hyb_mute_until_abort(void);
+extern void hyb_mute_not_needed(void);
 
 #endif							/* HYB_MUTE_H */

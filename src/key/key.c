@@ -9,6 +9,7 @@
 
 #include "access/tupmacs.h"
 #include "algo/inorder.h"
+#include "base/mute.h"
 #include "common/hashfn.h"
 #include "common/pg_lzcompress.h"
 #include "key/key.h"
@@ -533,8 +534,12 @@ compare_by_proc(const HybColumn *col, const HybValue *a, const HybValue *b)
 		   (!col->unread && hyb_value_is_pure(col, a) && hyb_value_is_pure(col, b)));
 	build_scratch(col, a, &sa);
 	build_scratch(col, b, &sb);
+	if (InterruptHoldoffCount > 0)
+		hyb_mute_until_abort();
 	result = DatumGetInt32(FunctionCall2Coll(col->order_proc, col->collation,
 											 sa.datum, sb.datum));
+	if (InterruptHoldoffCount > 0)
+		hyb_mute_not_needed();
 	if (sa.allocated)
 		pfree(sa.allocated);
 	if (sb.allocated)

@@ -272,6 +272,11 @@ hyb_mute_until_abort(void)
 }
 
 void
+hyb_mute_not_needed(void)
+{
+}
+
+void
 hyb_mute_begin(void)
 {
 }
