@@ -225,11 +225,11 @@ is_pure(const HybIndex *ix, const HybVersion *version, const HybFetch *fetch)
 }
 
 /*
- * Add what `portion` asks for to the batch, with the trees locked meanwhile.
- * False if the version is not current.  *waited_for: another process waits for
- * the trees.
+ * Add what `portion` asks for to the batch, with the trees locked meanwhile:
+ * READY.  STALE: the version is not current.  MEMORY: there are no trees, and the
+ * batch is worth nothing.  *waited_for: another process waits for the trees.
  */
-static bool
+static HybStageResult
 fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 			  HybFetched *batch, BlockNumber *lost, bool *waited_for)
 {
@@ -246,11 +246,11 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 	if (result == HYB_STAGE_UNFINISHED)
 	{
 		if (hyb_log_read_unfinished(ix, version, portion, which, batch))
-			return true;
+			return HYB_STAGE_READY;
 		result = hyb_stage_open(ix, version, which, false, pure, &access);
 	}
 	if (result != HYB_STAGE_READY)
-		return false;
+		return result;
 	batch->knows_dead &= access.shared != NULL;
 	if (access.shared != NULL)
 		*lost = collect(ix, version, portion, &access, which, batch);
@@ -262,7 +262,7 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 	*waited_for = access.shared != NULL &&
 		!proclist_is_empty(&access.shared->lock.waiters);
 	hyb_stage_close(&access);
-	return true;
+	return HYB_STAGE_READY;
 }
 
 bool
@@ -276,7 +276,7 @@ hyb_log_fetch(HybIndex *ix, const HybVersion *version,
 	HybBuf		at_key = {0};
 	BlockNumber lost = InvalidBlockNumber;
 	bool		waited_for = false;
-	bool		current;
+	HybStageResult result;
 
 	HYB_POINT("dynamic-fetch");
 	hyb_pos_assert_valid(ix->desc, fetch->lo);
@@ -312,11 +312,14 @@ hyb_log_fetch(HybIndex *ix, const HybVersion *version,
 				portion.lo = &at;
 		}
 		batch->complete = true;
-		current = fetch_portion(ix, version, &portion, batch, &lost, &waited_for);
-	} while (current && !batch->complete && batch->nitems < fetch->limit &&
-			 !BlockNumberIsValid(lost));
+		result = fetch_portion(ix, version, &portion, batch, &lost, &waited_for);
+	} while (result == HYB_STAGE_READY && !batch->complete &&
+			 batch->nitems < fetch->limit && !BlockNumberIsValid(lost));
 	hyb_buf_free(&at_key);
-	if (!current || !hyb_version_is_current(ix, version))
+	if (result == HYB_STAGE_MEMORY &&
+		hyb_log_read_in_place(ix, version, fetch, which, batch))
+		result = HYB_STAGE_READY;
+	if (result != HYB_STAGE_READY || !hyb_version_is_current(ix, version))
 		return false;
 	if (BlockNumberIsValid(lost))
 		hyb_corrupted(ix->rel, lost,

@@ -69,6 +69,7 @@ typedef struct Reading
 	const uint8 *point;			/* the one key that is wanted, if equal keys */
 	uint32		pointlen;		/* have equal bytes; or NULL */
 	uint64		pages;			/* that may still be read */
+	BlockNumber lost;			/* no page of its generation */
 	HybPos		farthest;		/* lo or hi, when farther items were dropped */
 	HybBuf		farthest_key;
 } Reading;
@@ -143,7 +144,10 @@ read_generation(Reading *r, const HybGeneration *generation, bool whole)
 	while (hyb_delta_walk_next(&walk))
 	{
 		if (r->pages == 0 || !hyb_delta_walk_copy(&walk, copy.data))
+		{
+			r->lost = walk.block;
 			return false;
+		}
 		r->pages--;
 		read_page(r, generation->number, walk.block, (Page) copy.data);
 	}
@@ -316,4 +320,25 @@ hyb_log_read_unfinished(HybIndex *ix, const HybVersion *version,
 		cache->shared->stage.unfinished_reads++ > entries / UNFINISHED_ENTRIES)
 		return false;
 	return read_log(&r, version, &active, which);
+}
+
+/* ---- logs whose trees no memory is to be had for ---- */
+
+bool
+hyb_log_read_in_place(HybIndex *ix, const HybVersion *version,
+					  const HybFetch *fetch, int which, HybFetched *batch)
+{
+	HybGeneration active;
+	Reading		r = {.ix = ix,.fetch = fetch,.batch = batch,.pages = PG_UINT64_MAX};
+
+	batch->nitems = 0;
+	batch->keys.len = 0;
+	batch->complete = true;
+	if (!hyb_generation_now(ix, version->active.number, &active))
+		return false;
+	if (read_log(&r, version, &active, which))
+		return true;
+	if (hyb_version_is_current(ix, version))
+		hyb_corrupted(ix->rel, r.lost, "This is not the delta page that the log points to.");
+	return false;
 }

@@ -45,6 +45,9 @@
 /* How often a backend that uses its own trees tries shared memory again. */
 #define HYB_PRIVATE_MS		1000
 
+/* How long a backend reads a log in place that it has had no memory for. */
+#define HYB_IN_PLACE_MS		10000
+
 void
 hyb_stage_lock(const HybIndex *ix, HybSharedSlot *shared, LWLockMode mode)
 {
@@ -361,6 +364,8 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("comparison function of index \"%s\" uses the index itself",
 						RelationGetRelationName(ix->rel))));
+	if (GetCurrentStatementStartTimestamp() < cache->in_place_until)
+		return HYB_STAGE_MEMORY;
 	(void) hyb_slot_find(cache);
 	hyb_cache_make_private(cache);
 	access->shared = NULL;
@@ -379,13 +384,7 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 			result = hyb_stage_catch_up(ix, access, version, want);
 			if (result == HYB_STAGE_MEMORY &&
 				!reserve_more(ix, access, &wanted))
-				ereport(ERROR,
-						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-						 errmsg("dynamic stage of index \"%s\" is too large to be read",
-								RelationGetRelationName(ix->rel)),
-						 errdetail("It does not fit the shared memory to be had, and needs more chunks than can be numbered."),
-						 errhint("Increase \"%s\", or REINDEX the index.",
-								 "hybridindex.dynamic_memory")));
+				break;
 
 			/*
 			 * If the shared slot went to another index meanwhile, what it
@@ -407,6 +406,12 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 	PG_END_TRY();
 	if (result != HYB_STAGE_READY)
 		cache->busy--;
+	if (result == HYB_STAGE_MEMORY)
+	{
+		hyb_cache_drop_private(cache);
+		cache->in_place_until = GetCurrentStatementStartTimestamp() +
+			HYB_IN_PLACE_MS * INT64CONST(1000);
+	}
 	return result;
 }
 

@@ -51,8 +51,9 @@ typedef enum HybStageResult
 	HYB_STAGE_MORE,				/* there is more to do, but another process
 								 * may want the lock; hyb_stage_open does not
 								 * return this */
-	HYB_STAGE_MEMORY,			/* no memory; more chunks must be reserved;
-								 * hyb_stage_open does not return this */
+	HYB_STAGE_MEMORY,			/* more chunks must be reserved; of
+								 * hyb_stage_open: there is no memory for
+								 * them, and the log is to be read in place */
 	HYB_STAGE_IMPURE			/* an entry is not pure, as the stage notes;
 								 * hyb_stage_open does not return this */
 } HybStageResult;
@@ -83,7 +84,7 @@ extern HybStageResult hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
 /*
  * Catch the trees in `want` (HYB_FETCH_*) up with the log as it is now, and
  * lock the stage for reading.  READY: end with hyb_stage_close.  STALE, and
- * UNFINISHED, which only a brief caller gets: nothing is held.  `pure`: all that
+ * UNFINISHED, which only a brief caller gets, and MEMORY: nothing is held.  `pure`: all that
  * the caller will compare with the stage's entries is.
  */
 extern HybStageResult hyb_stage_open(HybIndex *ix, const HybVersion *version,
@@ -130,6 +131,14 @@ extern bool hyb_log_read_short(HybIndex *ix, const HybVersion *version,
 extern bool hyb_log_read_unfinished(HybIndex *ix, const HybVersion *version,
 									const HybFetch *fetch, int which,
 									HybFetched *batch);
+
+/*
+ * The same where there is no memory for trees: reads any log, and takes as long as
+ * that is.  False if the version is not current.
+ */
+extern bool hyb_log_read_in_place(HybIndex *ix, const HybVersion *version,
+								  const HybFetch *fetch, int which,
+								  HybFetched *batch);
 
 /* One more item, of an entry of that generation. */
 extern void hyb_fetched_add_entry(HybFetched *batch, const HybEntry *entry,

@@ -53,7 +53,10 @@ reserve_private(HybArena *arena, uint32 n)
 		if (chunk >= limit)
 			return false;
 		hyb_arena_enlarge(arena, chunk + 1);
-		arena->addr[chunk] = MemoryContextAlloc(arena->context, HYB_CHUNK_SIZE);
+		arena->addr[chunk] = MemoryContextAllocExtended(arena->context, HYB_CHUNK_SIZE,
+														MCXT_ALLOC_NO_OOM);
+		if (arena->addr[chunk] == NULL)
+			return false;
 		arena->nchunks = chunk;
 		count_private(1);
 		hyb_arena_put(arena, chunk);

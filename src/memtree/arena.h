@@ -99,8 +99,8 @@ extern void (*hyb_arena_private_changed) (void);
 extern void hyb_arena_enlarge(HybArena *arena, uint32 n);
 
 /*
- * Have at least n chunks in the pocket.  Returns false if there is no memory;
- * for a backend-local arena, if it has as many chunks as can be named.
+ * Have at least n chunks in the pocket.  Returns false if there is no memory, or if
+ * a backend-local arena has as many chunks as can be named.
  */
 static inline bool
 hyb_arena_reserve(HybArena *arena, uint32 n)

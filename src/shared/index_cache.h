@@ -59,6 +59,8 @@ typedef struct HybCache
 	uint64		private_generation; /* shared memory is not tried while this
 									 * is the active generation, until */
 	TimestampTz private_until;
+	TimestampTz in_place_until; /* there was no memory for a tree: logs are
+								 * read in place until then */
 	bool		merge_wanted;	/* the tree was lost too often */
 
 	/* fetch.c: short logs */
