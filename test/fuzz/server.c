@@ -85,6 +85,12 @@ MemoryContextAllocHuge(MemoryContext context, Size size)
 }
 
 void *
+MemoryContextAllocExtended(MemoryContext context, Size size, int flags)
+{
+	return piece_alloc(size);
+}
+
+void *
 palloc_extended(Size size, int flags)
 {
 	return piece_alloc(size);
