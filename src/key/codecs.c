@@ -215,6 +215,8 @@ compares_bytes(Oid collation)
 	Form_pg_collation form;
 	bool		result;
 
+	if (collation == C_COLLATION_OID)
+		return true;
 	/* the server has loaded the database's */
 	if (!OidIsValid(collation) || collation == DEFAULT_COLLATION_OID)
 		return HYB_COLLATE_IS_C(collation);

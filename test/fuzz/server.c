@@ -15,6 +15,7 @@
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 jmp_buf		hyb_fuzz_error;
@@ -252,6 +253,39 @@ bool
 IsInjectionPointAttached(const char *name)
 {
 	return false;
+}
+
+/* There are no catalogs; the targets have no collation but "C". */
+HeapTuple
+SearchSysCache1(int cacheId, Datum key1)
+{
+	abort();
+}
+
+void
+ReleaseSysCache(HeapTuple tuple)
+{
+	abort();
+}
+
+Datum
+SysCacheGetAttr(int cacheId, HeapTuple tup, AttrNumber attributeNumber, bool *isNull)
+{
+	abort();
+}
+
+#if PG_MAJORVERSION_NUM >= 16
+Datum
+SysCacheGetAttrNotNull(int cacheId, HeapTuple tup, AttrNumber attributeNumber)
+{
+	abort();
+}
+#endif
+
+char *
+text_to_cstring(const text *t)
+{
+	abort();
 }
 
 /* Only comparator columns call functions; the targets have none. */
