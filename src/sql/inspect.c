@@ -28,6 +28,7 @@
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "scan/index_scan.h"
+#include "shared/shared.h"
 #include "shared/shared_arena.h"
 #include "shared/workers.h"
 #include "sql/inspect.h"
@@ -463,6 +464,8 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	StatsCall	call = {.index = PG_GETARG_OID(0),.nowait = PG_GETARG_BOOL(1)};
 
 	hyb_result_begin(fcinfo, false, &call.row);
+	/* that another build is in charge is an error of all indexes, not of this one */
+	(void) hyb_shared_init();
 	if (call.nowait)
 		(void) hyb_without_waiting(put_index_stats, &call);
 	else
