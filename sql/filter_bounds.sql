@@ -130,9 +130,11 @@ BEGIN
 END $$;
 
 SET enable_seqscan = off;
+SET jit = off;
 SET enable_bitmapscan = off;
 SELECT n AS columns, c.* FROM generate_series(1, 3) n, generate_series(0, 7) t, fb_check(t, n) c WHERE n < 3 OR t % 2 = 0;
 RESET enable_seqscan;
+RESET jit;
 RESET enable_bitmapscan;
 DROP TABLE fb, fb_probes;
 DROP FUNCTION fb_check, fb_denied, fb_difference, fb_answers, fb_conditions, fb_make;

@@ -28,7 +28,6 @@
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "scan/index_scan.h"
-#include "shared/shared.h"
 #include "shared/shared_arena.h"
 #include "shared/workers.h"
 #include "sql/inspect.h"
@@ -464,10 +463,17 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 	StatsCall	call = {.index = PG_GETARG_OID(0),.nowait = PG_GETARG_BOOL(1)};
 
 	hyb_result_begin(fcinfo, false, &call.row);
-	/* that another build is in charge is an error of all indexes, not of this one */
-	(void) hyb_shared_init();
 	if (call.nowait)
-		(void) hyb_without_waiting(put_index_stats, &call);
+	{
+		ErrorData  *error = hyb_without_waiting(put_index_stats, &call);
+
+		/* of the call, or of all indexes: another build is in charge */
+		if (error != NULL &&
+			(error->sqlerrcode == ERRCODE_WRONG_OBJECT_TYPE ||
+			 error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE ||
+			 error->sqlerrcode == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE))
+			ReThrowError(error);
+	}
 	else
 		put_index_stats(&call);
 	if (!call.known)

@@ -268,20 +268,21 @@ empty_end(void *arg)
 
 /*
  * VACUUM goes on without a merge that fails, as it may where functions compare keys.
- * Returns false then.  Before 17 there are no subtransactions in parallel mode.
+ * Returns false then.  Before 17 there are no subtransactions in parallel mode.  There,
+ * VACUUM does not merge if comparisons are impure, and fails if a pure one does.
  */
 static bool
 merge_guarded(HybIndex *ix, void (*work) (void *arg), void *arg)
 {
 	ErrorData  *error;
 
-	if (!hyb_key_desc_calls_functions(ix->desc))
+	if (!HYB_SUBTRANSACTIONS_ALLOWED() && ix->desc->pure == HYB_IMPURE)
+		return false;
+	if (!HYB_SUBTRANSACTIONS_ALLOWED() || !hyb_key_desc_calls_functions(ix->desc))
 	{
 		work(arg);
 		return true;
 	}
-	if (!HYB_SUBTRANSACTIONS_ALLOWED())
-		return false;
 	error = hyb_catch_error(work, arg);
 	if (error != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
 		ReThrowError(error);
