@@ -106,20 +106,25 @@ hyb_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms)
 	return run_in_subtransaction(work, arg, lock_ms, true);
 }
 
-ErrorData *
-hyb_without_waiting(void (*work) (void *arg), void *arg)
+/* A cancel and a timeout are meant for the statement. */
+static ErrorData *
+but_no_cancel(ErrorData *error)
 {
-	ErrorData  *error = hyb_in_subtransaction(work, arg, HYB_SHORT_WAIT_MS);
-
 	if (error != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
 		ReThrowError(error);
 	return error;
 }
 
 ErrorData *
+hyb_without_waiting(void (*work) (void *arg), void *arg)
+{
+	return but_no_cancel(hyb_in_subtransaction(work, arg, HYB_SHORT_WAIT_MS));
+}
+
+ErrorData *
 hyb_catch_error(void (*work) (void *arg), void *arg)
 {
-	return run_in_subtransaction(work, arg, HYB_SHORT_WAIT_MS, false);
+	return but_no_cancel(run_in_subtransaction(work, arg, HYB_SHORT_WAIT_MS, false));
 }
 
 oidvector *

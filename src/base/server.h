@@ -48,9 +48,8 @@ extern ErrorData *hyb_in_subtransaction(void (*work) (void *arg), void *arg, int
 extern ErrorData *hyb_without_waiting(void (*work) (void *arg), void *arg);
 
 /*
- * The same, but a cancel is returned, too, and without an error the subtransaction
- * is committed.  That leaves the progress that the server reports of a command as it
- * is.
+ * The same, but without an error the subtransaction is committed.  That leaves the
+ * progress that the server reports of a command as it is.
  */
 extern ErrorData *hyb_catch_error(void (*work) (void *arg), void *arg);
 

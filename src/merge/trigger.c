@@ -398,8 +398,6 @@ share_work(HybIndex *ix, bool catch_up)
 		setback = hyb_cache_piece(ix, &setback_piece);
 		setback->wait_ms = 0;
 	}
-	else if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
-		ReThrowError(error);
 	else
 		note_setback(ix, error);
 	MemoryContextSwitchTo(old);

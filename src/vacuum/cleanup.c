@@ -284,8 +284,6 @@ merge_guarded(HybIndex *ix, void (*work) (void *arg), void *arg)
 		return true;
 	}
 	error = hyb_catch_error(work, arg);
-	if (error != NULL && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
-		ReThrowError(error);
 	if (error != NULL)
 		ereport(error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ? DEBUG1 : WARNING,
 				(errcode(error->sqlerrcode),
