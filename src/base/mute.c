@@ -11,6 +11,13 @@
  */
 #include "base/compat.h"
 
+/*
+ * libpq.h declares a connection with the types of these libraries, whose headers
+ * need not be installed to build an extension.  Nothing here reads a connection.
+ */
+#undef ENABLE_GSS
+#undef USE_OPENSSL
+
 #include "access/xact.h"
 #include "base/memory.h"
 #include "base/mute.h"
