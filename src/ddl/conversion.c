@@ -316,10 +316,12 @@ lock_without_snapshot(Oid relid, LOCKMODE lockmode)
 
 /*
  * Returns the table, its partitions, and its children of the same owner.  A temporary
- * child of a permanent table is left out: it may be another session's.
+ * child of a permanent table is left out: it may be another session's.  A partition
+ * that is being detached may be hidden from this snapshot, but its index is attached
+ * until that ends.
  */
 static List *
-tables_below(Oid table)
+tables_below(const HybConversion *conversion, Oid table)
 {
 	List	   *tables = NIL;
 	ListCell   *lc;
@@ -330,6 +332,9 @@ tables_below(Oid table)
 			 (get_rel_persistence(lfirst_oid(lc)) != RELPERSISTENCE_TEMP ||
 			  get_rel_persistence(table) == RELPERSISTENCE_TEMP)))
 		tables = lappend_oid(tables, lfirst_oid(lc));
+	foreach(lc, find_all_inheritors(conversion->index, NoLock, NULL))
+		tables = list_append_unique_oid(tables,
+										IndexGetRelation(lfirst_oid(lc), false));
 	return tables;
 }
 
@@ -338,13 +343,13 @@ tables_below(Oid table)
  * locked.  Nothing can be attached to a locked table.
  */
 static List *
-lock_tables(Oid table, LOCKMODE lockmode)
+lock_tables(const HybConversion *conversion, Oid table, LOCKMODE lockmode)
 {
 	List	   *locked = list_make1_oid(table);
 
 	for (;;)
 	{
-		List	   *tables = tables_below(table);
+		List	   *tables = tables_below(conversion, table);
 		List	   *added = list_difference_oid(tables, locked);
 		ListCell   *lc;
 
@@ -381,7 +386,7 @@ hyb_conversion_open(HybConversion *conversion, Oid index, Oid access_method,
 	if (!check_identity(conversion, index, &exists))
 		return !exists && was_converted(conversion, table) ?
 			HYB_CONVERT_ALREADY : HYB_CONVERT_REFUSED;
-	conversion->tables = lock_tables(table, lockmode);
+	conversion->tables = lock_tables(conversion, table, lockmode);
 	lock_without_snapshot(index, ShareUpdateExclusiveLock);
 	if (!check_alone(conversion, index))
 		return HYB_CONVERT_REFUSED;
