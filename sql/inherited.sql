@@ -198,18 +198,29 @@ SET inh.fail = on;
 CALL hybrid_convert_concurrently('i_f');
 RESET inh.fail;
 CALL hybrid_convert_table('i');
+-- nothing corresponds to what is left
+CREATE TABLE i2 () INHERITS (i);
+CREATE INDEX i2_f ON i2 USING hybrid (fails(a));
+SELECT hybrid_revert('i2_f');
+DROP TABLE i2;
 CALL hybrid_convert_concurrently('i_f');
 DROP INDEX i_f_ccnew, i1_f_ccnew;
 SELECT * FROM methods('^i1?_');
 DROP TABLE i CASCADE;
 DROP FUNCTION fails;
 
--- a temporary child goes by itself, after its parent
+-- a temporary child goes by itself, before its parent or after it
 CREATE TABLE q (a int8);
 CREATE TEMP TABLE q1 () INHERITS (q);
 INSERT INTO q1 SELECT generate_series(1, 500);
 CREATE INDEX q_a ON q (a);
 CREATE INDEX q1_a ON q1 (a);
+SELECT hybrid_convert('q1_a');
+SELECT hybrid_revert('q1_a');
+DO 'BEGIN ALTER TABLE q ADD CONSTRAINT q_key PRIMARY KEY (a) WITH (access_method = hybrid); ALTER TABLE q1 ADD CONSTRAINT q1_key PRIMARY KEY (a); END';
+SELECT amname, relname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname ~ '^q1?_key' ORDER BY relname;
+ALTER TABLE q1 DROP CONSTRAINT q1_key;
+ALTER TABLE q DROP CONSTRAINT q_key;
 SELECT hybrid_convert('q_a');
 SELECT amname, relname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname IN ('q_a', 'q1_a') ORDER BY relname;
 CALL hybrid_revert_table('q');

@@ -315,8 +315,7 @@ lock_without_snapshot(Oid relid, LOCKMODE lockmode)
 }
 
 /*
- * Returns the table, its partitions, and its children of the same owner.  A temporary
- * child of a permanent table is left out: it may be another session's.  A partition
+ * Returns the table, its partitions, and the children that go with it.  A partition
  * that is being detached may be hidden from this snapshot, but its index is attached
  * until that ends.
  */
@@ -328,9 +327,7 @@ tables_below(const HybConversion *conversion, Oid table)
 
 	foreach(lc, find_all_inheritors(table, NoLock, NULL))
 		if (get_rel_relispartition(lfirst_oid(lc)) ||
-			(hyb_owner_of(lfirst_oid(lc)) == hyb_owner_of(table) &&
-			 (get_rel_persistence(lfirst_oid(lc)) != RELPERSISTENCE_TEMP ||
-			  get_rel_persistence(table) == RELPERSISTENCE_TEMP)))
+			hyb_goes_with(lfirst_oid(lc), table))
 		tables = lappend_oid(tables, lfirst_oid(lc));
 	foreach(lc, find_all_inheritors(conversion->index, NoLock, NULL))
 		tables = list_append_unique_oid(tables,
@@ -437,11 +434,11 @@ leftovers_of(const char *index, Oid table)
 	return names;
 }
 
+/* Of one name, or several that are qualified. */
 static char *
-drop_hint(const char *schema, const char *name)
+drop_hint(const char *names)
 {
-	return psprintf(_("Use DROP INDEX %s."),
-					quote_qualified_identifier(schema, name));
+	return psprintf(_("Use DROP INDEX %s."), names);
 }
 
 static void
@@ -454,14 +451,17 @@ tell_leftovers_of(const char *index, Oid table)
 		ereport(NOTICE,
 				(errmsg("invalid index \"%s\" has been left by an operation on index \"%s\" that was interrupted",
 						(char *) lfirst(lc), index),
-				 errhint("%s", drop_hint(schema, lfirst(lc)))));
+				 errhint("%s", drop_hint(quote_qualified_identifier(schema, lfirst(lc))))));
 }
 
 bool
 hyb_conversion_is_unfinished(HybConversion *conversion)
 {
+	StringInfoData names;
+	const char *first = NULL;
 	ListCell   *lc;
 
+	initStringInfo(&names);
 	foreach(lc, conversion->parts)
 	{
 		const HybConvertPart *part = lfirst(lc);
@@ -469,17 +469,22 @@ hyb_conversion_is_unfinished(HybConversion *conversion)
 
 		foreach(of_names, leftovers_of(get_rel_name(part->index), part->table))
 		{
-			char	   *name = lfirst(of_names);
+			const char *name = lfirst(of_names);
 
 			if (strstr(name, "_ccnew") == NULL)
 				continue;
-			refuse(conversion, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-				   psprintf(_("invalid index \"%s\" has been left by an operation on it that was interrupted"),
-							name), NULL, drop_hint(part->schema, name));
-			return true;
+			appendStringInfo(&names, "%s%s", first == NULL ? "" : ", ",
+							 quote_qualified_identifier(part->schema, name));
+			if (first == NULL)
+				first = name;
 		}
 	}
-	return false;
+	if (first == NULL)
+		return false;
+	refuse(conversion, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+		   psprintf(_("invalid index \"%s\" has been left by an operation on it that was interrupted"),
+					first), NULL, drop_hint(names.data));
+	return true;
 }
 
 /*

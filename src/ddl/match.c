@@ -109,13 +109,24 @@ hyb_matches(Relation index, Relation table, const HybDefinition *above)
 
 /* ---- inheritance children ---- */
 
-/* Returns true if the index of the table corresponds to the one above. */
+bool
+hyb_goes_with(Oid child, Oid parent)
+{
+	return hyb_owner_of(child) == hyb_owner_of(parent) &&
+		(get_rel_persistence(child) != RELPERSISTENCE_TEMP ||
+		 get_rel_persistence(parent) == RELPERSISTENCE_TEMP);
+}
+
+/*
+ * Returns true if the index of the table corresponds to the one above.  What an
+ * interrupted conversion has left, here or there, is invalid.
+ */
 static bool
 corresponds(Relation index, Relation table, Relation above)
 {
 	HybDefinition definition = hyb_definition_of(above);
 
-	return index->rd_index->indisvalid &&
+	return index->rd_index->indisvalid && above->rd_index->indisvalid &&
 		index->rd_rel->relowner == above->rd_rel->relowner &&
 		index->rd_index->indisprimary == above->rd_index->indisprimary &&
 		OidIsValid(get_index_constraint(RelationGetRelid(index))) ==
@@ -199,7 +210,7 @@ parent_in(HeapTuple row)
 	return ((Form_pg_inherits) GETSTRUCT(row))->inhparent;
 }
 
-/* Returns the parents that have the owner of the table. */
+/* Returns the parents whose indexes those of the table go with. */
 static List *
 parents_of(Oid relid)
 {
@@ -208,7 +219,7 @@ parents_of(Oid relid)
 	ListCell   *lc;
 
 	foreach(lc, parents)
-		if (hyb_owner_of(lfirst_oid(lc)) != hyb_owner_of(relid))
+		if (!hyb_goes_with(relid, lfirst_oid(lc)))
 		parents = foreach_delete_current(parents, lc);
 	return parents;
 }

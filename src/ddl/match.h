@@ -35,6 +35,12 @@ extern bool hyb_matches(Relation index, Relation table,
  */
 
 /*
+ * Returns true if indexes of the child go with the parent's.  A temporary child of a
+ * permanent table goes by itself: it may be another session's.
+ */
+extern bool hyb_goes_with(Oid child, Oid parent);
+
+/*
  * Returns the indexes that correspond to this one and have its access method, one of
  * each of the tables, which are locked.
  */
