@@ -70,6 +70,27 @@ sql('INSERT INTO t SELECT i, i, i FROM generate_series(1, 1000) i; INSERT INTO h
 is(messages('ALTER TABLE t ALTER a TYPE bigint'), '', 'ALTER COLUMN TYPE');
 is(methods('t'), 't_ab btree, t_b_key btree, t_c btree, t_d_key btree, t_pkey btree, t_x btree', 'makes btree indexes again');
 
+# an index of a partitioned table has one of each partition
+sql(<<'EOF');
+CREATE TABLE q (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE q1 PARTITION OF q FOR VALUES FROM (1) TO (9) PARTITION BY RANGE (a);
+CREATE TABLE q2 PARTITION OF q FOR VALUES FROM (9) TO (20);
+CREATE INDEX q_before ON q (b);
+CREATE TABLE q11 PARTITION OF q1 FOR VALUES FROM (1) TO (2) USING neighbour;
+EOF
+my $because = 'DETAIL:  Partition "q11": The table is of access method "neighbour", not "heap".';
+is(messages('CREATE INDEX q_b ON q (b)'), "NOTICE:  index \"q_b\" of table \"q\" will be of access method \"btree\"\n$because", 'a partition of a partition');
+is(methods('q') . ', ' . methods('q11'), 'q_b btree, q_before hybrid, q11_b_idx hybrid, q11_b_idx1 btree', 'its index is btree as well');
+is(messages('CREATE INDEX q2_b ON q2 (b)'), '', 'another partition');
+is(methods('q2'), 'q2_b hybrid, q2_b_idx hybrid, q2_b_idx1 btree', 'goes by itself');
+if ($node->pg_version >= 18)
+{
+	is(messages('ALTER TABLE q ADD PRIMARY KEY (a)'), "NOTICE:  an index of table \"q\" will be of access method \"btree\"\n$because", 'a key');
+	is(messages('CREATE TABLE w (a int PRIMARY KEY) PARTITION BY RANGE (a) USING neighbour; CREATE TABLE w1 PARTITION OF w FOR VALUES FROM (1) TO (2)'),
+		notice('', 'w'), 'a partitioned table whose partitions will be of another access method');
+	is(methods('w1'), 'w1_pkey btree', 'they are');
+}
+
 # ---- conversions ----
 
 $node->append_conf('postgresql.conf', "hybridindex.replace_btree = off\n");

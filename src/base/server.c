@@ -39,15 +39,34 @@ hyb_index_is_of(Oid index, Oid access_method)
 	return result;
 }
 
+/* Returns that of the table, or what a partitioned table has for its partitions. */
+static const TableAmRoutine *
+table_method(Relation table)
+{
+	HeapTuple	tuple;
+	Oid			handler;
+
+	if (table->rd_tableam != NULL || !OidIsValid(table->rd_rel->relam))
+		return table->rd_tableam;
+	tuple = SearchSysCache1(AMOID, ObjectIdGetDatum(table->rd_rel->relam));
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	handler = ((Form_pg_am) GETSTRUCT(tuple))->amhandler;
+	ReleaseSysCache(tuple);
+	return GetTableAmRoutine(handler);
+}
+
 char *
 hyb_not_heap(Oid table)
 {
 	Relation	rel = RelationIdGetRelation(table);
+	const TableAmRoutine *method;
 	char	   *detail = NULL;
 
 	if (rel == NULL)
 		return NULL;
-	if (rel->rd_tableam != NULL && rel->rd_tableam != GetHeapamTableAmRoutine())
+	method = table_method(rel);
+	if (method != NULL && method != GetHeapamTableAmRoutine())
 		detail = psprintf(_("The table is of access method \"%s\", not \"heap\"."),
 						  get_am_name(rel->rd_rel->relam));
 	RelationClose(rel);

@@ -20,7 +20,8 @@ extern bool hyb_index_is_of(Oid index, Oid access_method);
 
 /*
  * Returns the sentence that names the access method of a table if it is not heap by
- * another name, else NULL.  A partitioned table stores nothing, so it has none.
+ * another name, else NULL.  That of a partitioned table, from 17 on, is what its new
+ * partitions get.
  */
 extern char *hyb_not_heap(Oid table);
 

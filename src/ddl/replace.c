@@ -187,6 +187,27 @@ check_index(const IndexStmt *stmt, Oid hybrid)
 	}
 }
 
+/*
+ * Returns why a partition is not heap, or NULL.  An index of the partitioned table has
+ * one of each partition.
+ */
+static char *
+partition_not_heap(Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ?
+			find_all_inheritors(relid, NoLock, NULL) : NIL)
+	{
+		char	   *detail = hyb_not_heap(lfirst_oid(lc));
+
+		if (detail != NULL)
+			return psprintf(_("Partition \"%s\": %s"), get_rel_name(lfirst_oid(lc)),
+							detail);
+	}
+	return NULL;
+}
+
 /* Returns why an index of the table has to be btree, or NULL. */
 static char *
 table_needs_btree(Oid relid, bool unique, bool primary)
@@ -196,6 +217,8 @@ table_needs_btree(Oid relid, bool unique, bool primary)
 
 	if (reason == NULL)
 		reason = hyb_not_heap(relid);
+	if (reason == NULL)
+		reason = partition_not_heap(relid);
 	return reason != NULL ? reason :
 		hyb_before_18_needs_btree(relid, unique, primary);
 }
