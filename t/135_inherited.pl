@@ -46,6 +46,18 @@ foreach my $on (qw(off on))
 	first_ddl($create, $on, "c_id $else, c_n $else, c_x $else", 'CREATE TABLE by itself');
 }
 
+# Parts of CREATE SCHEMA.
+foreach my $how ('in a function', 'by itself')
+{
+	my $create = "CREATE SCHEMA parts CREATE TABLE k (CONSTRAINT k_id PRIMARY KEY (id)) INHERITS (public.h)";
+	$node->safe_psql('postgres', 'ALTER DATABASE postgres SET hybridindex.replace_btree = off');
+	$node->safe_psql('postgres', 'SET client_min_messages = warning; DROP SCHEMA IF EXISTS parts CASCADE');
+	$node->safe_psql('postgres', $how eq 'by itself' ? $create : "SELECT run('$create')");
+	is($node->safe_psql('postgres', "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE relname = 'k_id'"),
+		$how eq 'by itself' ? 'btree' : 'hybrid', "CREATE SCHEMA $how");
+}
+$node->safe_psql('postgres', 'SET client_min_messages = warning; DROP SCHEMA parts CASCADE');
+
 # Another role holds its child.
 $node->safe_psql('postgres', 'ALTER DATABASE postgres SET hybridindex.replace_btree = off');
 $node->safe_psql('postgres', <<'EOF');

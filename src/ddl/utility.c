@@ -55,15 +55,17 @@ relation_of(const Node *tree)
 }
 
 /*
- * Returns true if both are trees of one statement that concerns us, given that both
- * are being executed.  The server copies trees, and so do hooks of other libraries.
- * These fill in names too, so we compare only what they leave: kind and relation.
+ * Returns true if both are trees of one statement that concerns us, itself or by its
+ * parts (CREATE SCHEMA), given that both are being executed.  The server copies trees,
+ * and so do hooks of other libraries.  These fill in names too, so we compare only
+ * what they leave: kind and relation.
  */
 static bool
 is_same(const Node *a, const Node *b)
 {
-	return nodeTag(a) == nodeTag(b) && relation_of(a) != NULL &&
-		strcmp(relation_of(a)->relname, relation_of(b)->relname) == 0;
+	if (nodeTag(a) != nodeTag(b) || relation_of(a) == NULL)
+		return IsA(a, CreateSchemaStmt) && IsA(b, CreateSchemaStmt);
+	return strcmp(relation_of(a)->relname, relation_of(b)->relname) == 0;
 }
 
 /* The statement is allowed here, as far as it is for standard_ProcessUtility. */
@@ -231,7 +233,7 @@ hybrid_ddl_command(PG_FUNCTION_ARGS)
 	{
 		HybStatement statement = {.tree = data->parsetree};
 
-		if (first_tree == NULL && relation_of(data->parsetree) != NULL)
+		if (first_tree == NULL)
 		{
 			first_tree = data->parsetree;
 			first_subtransaction = GetCurrentSubTransactionId();
