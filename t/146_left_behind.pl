@@ -160,6 +160,36 @@ is(scalar(grep { $_ eq 'heard' } @said), $heard, 'notices come to the client');
 is(join(' ', grep { $_ ne 'heard' } @said), join(' ', map { ("error triggered for injection point hybrid-$_", 'caught', "error triggered for injection point hybrid-$_") } @failing),
 	'merges failed where they were to');
 
+# ---- lock_timeout, which a comparison function sets in a merge ----
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION setting_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	PERFORM set_config('lock_timeout', '5s', true) WHERE current_setting('test.set', true) <> '';
+	IF current_setting('test.set', true) = 'and fail' THEN
+		RAISE EXCEPTION 'fails';
+	END IF;
+	RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS setting_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 setting_cmp(int, int);
+CREATE TABLE setting (k int) WITH (autovacuum_enabled = off);
+CREATE INDEX setting_k ON setting USING hybrid (k setting_ops);
+SQL
+foreach my $how ('locally', 'and fail')
+{
+	foreach my $statement ('INSERT INTO setting SELECT generate_series(1, 1000)', 'VACUUM setting')
+	{
+		is($node->safe_psql('postgres', <<SQL), '77s', "lock_timeout that a comparison has set, $how: $statement");
+SET hybridindex.merge_floor = 10;
+SET test.set = '$how';
+SET lock_timeout = '77s';
+$statement;
+SHOW lock_timeout;
+SQL
+	}
+}
+
 # ---- a merge that ends early ----
 
 # No insertion follows, and nothing else asks for a worker.  A transaction that catches

@@ -86,21 +86,30 @@ hyb_as_btree(Relation index)
 	return copy;
 }
 
-/* Rolls the subtransaction back in any case, or only after an error. */
+/*
+ * Rolls the subtransaction back in any case, or only after an error.  `work` may run a
+ * user's code, which may set lock_timeout too.  So we set it as a function's SET clause
+ * does: what it was comes back, also after an error.
+ */
 static ErrorData *
 run_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms, bool rollback)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	int			save_timeout = LockTimeout;
 	ErrorData  *volatile error = NULL;
+	int			nest_level;
+	char		value[16];
 
+	snprintf(value, sizeof(value), "%d", lock_ms);
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
-	LockTimeout = lock_ms;
+	nest_level = NewGUCNestLevel();
+	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 	PG_TRY();
 	{
 		work(arg);
+		AtEOXact_GUC(true, nest_level);
 	}
 	PG_CATCH();
 	{
@@ -109,7 +118,6 @@ run_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms, bool rol
 		FlushErrorState();
 	}
 	PG_END_TRY();
-	LockTimeout = save_timeout;
 	if (rollback || error != NULL)
 		RollbackAndReleaseCurrentSubTransaction();
 	else
