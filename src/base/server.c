@@ -228,6 +228,8 @@ hyb_sql_function(const char *name)
 	return quote_qualified_identifier(schema, name);
 }
 
+int			hyb_longest_moment_ms = 0;
+
 bool
 hyb_lock_for_a_moment(const LOCKTAG *tag, bool wait)
 {
@@ -236,7 +238,7 @@ hyb_lock_for_a_moment(const LOCKTAG *tag, bool wait)
 
 	Assert(CritSectionCount == 0);
 	hyb_mute_begin();
-	LockTimeout = 0;
+	LockTimeout = hyb_longest_moment_ms;
 	PG_TRY();
 	{
 		result = LockAcquire(tag, ExclusiveLock, false, !wait);

@@ -81,7 +81,12 @@ extern char *hyb_sql_function(const char *name);
  * lock_timeout does not apply: users set it for locks of other transactions, and a
  * btree index would not make them wait here.  statement_timeout, cancelling and the
  * deadlock check do apply.  The process is mute while it holds the lock (mute.h).
+ *
+ * The holder may wait for a lock of another transaction, as hybrid_merge does where
+ * keys are rows.  A process that must not wait for that sets hyb_longest_moment_ms:
+ * the error is ERRCODE_LOCK_NOT_AVAILABLE.  0: no limit.
  */
+extern int	hyb_longest_moment_ms;
 extern bool hyb_lock_for_a_moment(const LOCKTAG *tag, bool wait);
 extern void hyb_unlock_after_moment(const LOCKTAG *tag);
 

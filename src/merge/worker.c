@@ -71,6 +71,12 @@
 /* How long it pauses when another process is merging, in ms. */
 #define HYB_WORKER_PAUSE_MS		20
 
+/*
+ * How long it waits for a process with the merge lock of an index, in ms.  That may
+ * wait for a lock of another transaction.
+ */
+#define HYB_WORKER_MOMENT_MS	1000
+
 /* How long it waits for the lock of a database that it connects to, in ms. */
 #define HYB_WORKER_CONNECT_MS	"1000"
 
@@ -796,6 +802,7 @@ hybrid_merge_worker_main(Datum arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 	override_settings();
+	hyb_longest_moment_ms = HYB_WORKER_MOMENT_MS;
 	connect_to_database();
 	wait_idle = HYB_WAIT_EVENT("HybridMergeIdle");
 	wait_turn = HYB_WAIT_EVENT("HybridMergeTurn");

@@ -28,6 +28,7 @@
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "scan/index_scan.h"
+#include "shared/shared.h"
 #include "shared/shared_arena.h"
 #include "shared/workers.h"
 #include "sql/inspect.h"
@@ -384,6 +385,7 @@ typedef struct StatsCall
 {
 	Oid			index;
 	bool		nowait;
+	bool		opened;			/* an error from here on is about this index */
 	bool		known;			/* the row is complete */
 	HybResultRow row;
 } StatsCall;
@@ -408,6 +410,8 @@ put_index_stats(void *arg)
 
 	if (!hyb_inspect_read(call->index, call->nowait, HYB_ACCESS_READ, &inspected))
 		return;
+	(void) hyb_shared_init();
+	call->opened = true;
 	ix = hyb_index_create_handle(inspected.index);
 
 	log_entries = count_log_live(ix);
@@ -468,9 +472,8 @@ hybrid_index_stats(PG_FUNCTION_ARGS)
 		ErrorData  *error = hyb_without_waiting(put_index_stats, &call);
 
 		/* of the call, or of all indexes: another build is in charge */
-		if (error != NULL &&
+		if (error != NULL && !call.opened &&
 			(error->sqlerrcode == ERRCODE_WRONG_OBJECT_TYPE ||
-			 error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE ||
 			 error->sqlerrcode == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE))
 			ReThrowError(error);
 	}
