@@ -178,7 +178,7 @@ CREATE INDEX setting_k ON setting USING hybrid (k setting_ops);
 SQL
 foreach my $how ('locally', 'and fail')
 {
-	foreach my $statement ('INSERT INTO setting SELECT generate_series(1, 1000)', 'VACUUM setting')
+	foreach my $statement ('INSERT INTO setting SELECT generate_series(1, 5000)', 'VACUUM setting')
 	{
 		is($node->safe_psql('postgres', <<SQL), '77s', "lock_timeout that a comparison has set, $how: $statement");
 SET hybridindex.merge_floor = 10;

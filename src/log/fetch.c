@@ -4,7 +4,9 @@
  */
 #include "base/compat.h"
 
+#include "access/xact.h"
 #include "base/memory.h"
+#include "base/server.h"
 #include "log/delta.h"
 #include "log/log.h"
 #include "log/stage_access.h"
@@ -419,6 +421,32 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
  * entries out.  A reader that saw the page without them holds the lock that is
  * waited for here, or has entered them into the tree.
  */
+static void
+read_collations(void *desc)
+{
+	hyb_desc_prepare_page(desc);
+}
+
+/*
+ * Returns false if what the comparisons need cannot be had, as a collation that the
+ * system has lost: VACUUM goes on.  False also if it cannot try that.
+ */
+static bool
+can_compare(HybKeyDesc *desc)
+{
+	ErrorData  *error;
+
+	if (!desc->unread)
+		return true;
+	if (!HYB_SUBTRANSACTIONS_ALLOWED())
+		return false;
+	error = hyb_catch_error(read_collations, desc);
+	if (error != NULL)
+		FreeErrorData(error);
+	return error == NULL;
+}
+
+/* Entries that it cannot find in a tree go with the tree. */
 void
 hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 				  const HybEntry *dead, int ndead)
@@ -435,14 +463,22 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 	while (hyb_slot_find(cache))
 	{
 		HybSharedSlot *shared = cache->shared;
+		bool		comparable = can_compare(ix->desc);
 
 		hyb_arena_attach();
-		hyb_stage_lock(ix, shared, LW_EXCLUSIVE);
+		if (comparable)
+			hyb_desc_prepare_pure(ix->desc);
+		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 		if (hyb_slot_valid(cache) && hyb_arena_attached())
 		{
 			shared->stage.marks++;
 			tree = hyb_stage_tree(&shared->stage, generation);
-			if (tree != NULL)
+			if (tree != NULL && !comparable)
+			{
+				hyb_stage_clear(&shared->stage, &hyb_shared_arena);
+				shared->tree_bytes = 0;
+			}
+			else if (tree != NULL)
 				for (int i = 0; i < ndead; i++)
 					if (hyb_key_is_pure(ix->desc, dead[i].bytes, dead[i].keylen))
 						flag_log_entry(ix, tree, &hyb_shared_arena, &dead[i],

@@ -246,7 +246,7 @@ vacuum_delta(HybVacuum *v, Buffer buf)
 	bool		frozen = generation == v->version->frozen.number;
 
 	/* NULL: all of its entries count, since comparisons may fail */
-	const HybPos *watermark = frozen && v->ix->desc->pure != HYB_IMPURE ?
+	const HybPos *watermark = frozen && v->in_units ?
 		&v->version->watermark : NULL;
 	MemoryContext old_context;
 
