@@ -8,10 +8,12 @@
 # streaming standby with wal_consistency_checking = all.  In each round clients
 # transfer, insert, delete and prepare transactions.  Sessions beside them vacuum,
 # merge, rebuild, truncate and checkpoint.  Comparing sessions on both servers ask
-# each query by sequential scan and through the indexes in one snapshot.  A round ends with a kill -9 of something, or an orderly restart;
-# then the indexes are checked against their tables in both directions.  Between
-# rounds whole databases are copied, moved, renamed, dropped and made anew with
-# the same OIDs, and some of many small indexes are used.
+# each query by sequential scan and through the indexes in one snapshot.  One to three
+# races go on meanwhile (Races.pm): DDL on the row types of keys, hundreds of cursors
+# beside merges, and sockets that are not read.  A round ends with a kill -9 of
+# something, or an orderly restart; then the indexes are checked against their tables in
+# both directions.  Between rounds whole databases are copied, moved, renamed, dropped
+# and made anew with the same OIDs, and some of many small indexes are used.
 #
 # Some clients run serializable transactions, whose conditions no weaker level
 # keeps.  Another session converts their tables to btree and back all the time.
@@ -23,6 +25,7 @@
 # * whatever a comparing session or hybrid_index_check reports
 # * a broken invariant (a division by zero)
 # * an error that ends a client
+# * a session of a race that is stuck, fails, or has a wrong answer
 # * an internal error or a report of corruption in a server's log
 # * a session that is refused where no build was installed
 # * a process that ended by a signal that this program did not send
@@ -36,8 +39,11 @@ use warnings;
 
 use File::Basename;
 use Cwd qw(abs_path);
+use FindBin;
 use Getopt::Long;
+use lib $FindBin::RealBin;
 use POSIX qw(:sys_wait_h setsid);
+use Races;
 use Time::HiRes qw(time sleep);
 
 my %opt = (minutes => 1, seed => int(time), clients => 4, indexes => 1000);
@@ -56,12 +62,12 @@ $ENV{PGHOST} = $dir;
 $ENV{PGCONNECT_TIMEOUT} = 10;
 
 my %port = (primary => 65440, standby => 65441);
-my @tables = qw(acc hist uniq trunc pair booking);
+my @tables = (qw(acc hist uniq trunc pair booking), Races::tables());
 my %count = (
 	rounds => 0, transactions => 0, merges => 0, primary_compared => 0,
 	standby_compared => 0, checks => 0, cancelled => 0, prepared => 0,
 	not_compared => 0, databases => 0, small_indexes => 0, serializable => 0,
-	retried => 0, failed => 0, conversions => 0, builds => 0);
+	retried => 0, failed => 0, conversions => 0, builds => 0, raced => 0);
 my (%kills, @bad);
 my $started = time;
 my $deadline = $started + $opt{minutes} * 60;
@@ -297,6 +303,7 @@ SET allow_system_table_mods = on;
 UPDATE pg_proc SET probin = 'hybridindex' WHERE probin LIKE '%hybridindex';
 EOF
 	must('primary', read_file($helpers));
+	must('primary', Races::setup_sql());
 	must('primary', <<'EOF');
 SELECT pg_create_physical_replication_slot('soak');
 
@@ -603,6 +610,33 @@ sub comparing_process
 	POSIX::_exit(0);
 }
 
+# Races until $stop exists or the server ends a session; writes findings to $log.
+sub racing_process
+{
+	my ($log, $stop) = @_;
+	my $pid = fork() // die "fork: $!";
+	return $pid if $pid;
+
+	setsid();
+	srand($opt{seed} + $$);
+	open(my $out, '>>', $log) or POSIX::_exit(1);
+	select((select($out), $| = 1)[0]);
+	eval { Races::run("$dir/.s.PGSQL.$port{primary}", $stop, $out, qr/$excused|$refused/); 1 } or print $out "RACE ended: $@\n";
+	POSIX::_exit(0);
+}
+
+sub collect_race
+{
+	my ($log, $pid, $stop) = @_;
+	write_file($stop, '');
+	reap($pid, 200) if $pid;
+	my $text = read_file($log);
+	$count{raced} += $1 while $text =~ /^asked (\d+)/mg;
+	bad("race: $1") while $text =~ /^RACE (.*)/mg;
+	unlink $log;
+	return;
+}
+
 sub collect
 {
 	my ($server, $log, $pid, $stop) = @_;
@@ -689,7 +723,7 @@ sub kill_child
 
 sub fault
 {
-	my $fault = pick();
+	my $fault = $_[0] // pick();
 
 	if ($fault eq 'postmaster')
 	{
@@ -1024,6 +1058,8 @@ sub round
 	write_file("$base.converter.sql", "CALL change_method('pair');\nCALL change_method('booking');\nSELECT pg_sleep(0.1);\n" x 200);
 	my $converter = spawn($converter_log, 'psql', '-XAtq', '-p', $port{primary}, '-f', "$base.converter.sql");
 	my %pids = map { $_ => comparing_process($_, @{ $compare{$_} }) } keys %port;
+	my @race = ("$base.race.log", "$base.race.stop");
+	my $race = racing_process(@race);
 
 	my @until = map { time + $_ * $seconds } rand(), 1;
 	foreach my $until (@until)
@@ -1039,12 +1075,20 @@ sub round
 		$count{builds}++;
 	}
 	toggle_full_page_writes() if rand() < 0.3;
-	my $fault = fault() // 'nothing';
+	# In half of the rounds each statement of the race has to end before the fault.  No
+	# fault but that of the postmaster is sure to end a session that is stuck.
+	if (rand() < 0.5)
+	{
+		write_file($race[1], '');
+		reap($race, 200);
+		$race = undef;
+	}
+	my $fault = read_file($race[0]) =~ /^RACE/m ? fault('postmaster') : fault() // 'nothing';
 	restart_updated($fault) if $updated;
 
 	kill 'TERM', $beside, $converter;
 	must('primary', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE application_name IN ('psql', 'pgbench') AND pid <> pg_backend_pid()});
+		WHERE application_name ~ '^(psql|pgbench|race: .*)$' AND pid <> pg_backend_pid()});
 	reap($_, 60) foreach $clients, $beside, $converter;
 	my $text = read_file($clients_log);
 	$count{transactions} += $1 if $text =~ /actually processed: (\d+)/;
@@ -1060,6 +1104,7 @@ sub round
 	$text = read_file($beside_log) . read_file($converter_log);
 	bad("beside: $1") while $text =~ /^(.*(?:is corrupted|could not create unique index|lacks|missing|statement timeout).*)$/mg;
 	collect($_, @{ $compare{$_} }[0], $pids{$_}, @{ $compare{$_} }[1]) foreach sort keys %port;
+	collect_race($race[0], $race, $race[1]);
 
 	finish_prepared();
 	$count{conversions} = must('primary', 'SELECT count(*) FROM conversions');
@@ -1105,6 +1150,7 @@ sub report
 	  [ 'of them tried again', $count{retried} ], [ 'of them given up', $count{failed} ],
 	  [ 'tables converted, reverted', $count{conversions} ],
 	  [ 'other builds installed', $count{builds} ], [ 'merges', $count{merges} ],
+	  [ 'queries of races', $count{raced} ],
 	  [ 'comparisons, primary', $count{primary_compared} ],
 	  [ 'comparisons, standby', $count{standby_compared} ],
 	  [ 'comparisons cut short', $count{not_compared} ],
