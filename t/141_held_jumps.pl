@@ -19,24 +19,11 @@ hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 hybridindex.merge_step_pages = 1
 EOF
-if (!has_points($node))
-{
-	$node->stop;
-	plan skip_all => 'this server has no injection points';
-}
-$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+need_points($node);
 
 sub statements
 {
 	$node->safe_psql('postgres', $_) foreach @_;
-	return;
-}
-
-# It leaves a point where no session is to be held any more.
-sub wake_up
-{
-	my ($point) = @_;
-	statements("SELECT injection_points_detach('hybrid-$point')", "SELECT injection_points_wakeup('hybrid-$point')");
 	return;
 }
 
@@ -76,7 +63,7 @@ SELECT string_agg(k::text, ' ') FROM (SELECT k FROM j WHERE $condition{$columns}
 EOF
 			ok(held_at($node, 'jump', $scan), "$what: a scan is about to jump") or diag $scan->{err};
 			statements("SELECT injection_points_attach('hybrid-$point', 'wait')");
-			wake_up('jump');
+			release_point($node, 'jump');
 			ok(held_at($node, $point, $scan), "$what: it is held") or diag "$scan->{out} $scan->{err}";
 			statements("SELECT injection_points_detach('hybrid-$point')", @changes, "SELECT injection_points_wakeup('hybrid-$point')");
 			ok(finish_psql($scan), "$what: it goes on") or diag $scan->{err};

@@ -17,12 +17,7 @@ my $node = new_node('overtaken', <<EOF);
 hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 EOF
-if (!has_points($node))
-{
-	$node->stop;
-	plan skip_all => 'this server has no injection points';
-}
-$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+need_points($node);
 
 sub statements
 {
@@ -33,12 +28,6 @@ sub statements
 sub hold
 {
 	statements("SELECT injection_points_attach('hybrid-$_[0]', 'wait')");
-	return;
-}
-
-sub go_on
-{
-	statements("SELECT injection_points_detach('hybrid-$_[0]')", "SELECT injection_points_wakeup('hybrid-$_[0]')");
 	return;
 }
 
@@ -80,7 +69,7 @@ foreach my $type ('int', 'numeric')
 	my $vacuum = start_psql($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE false) w;\n");
 	ok(held_at($node, 'vacuum-surveyed', $vacuum), "$type: VACUUM is held before it reads the index") or diag $vacuum->{err};
 	overtake('w', 'w_k');
-	go_on('vacuum-surveyed');
+	release_point($node, 'vacuum-surveyed');
 	ok(finish_psql($vacuum), "$type: VACUUM ends") or diag $vacuum->{err};
 	statements(fill('w', 20001, 21000));
 	right("$type: it has removed the entries of dead rows, whose line pointers have other rows", 'w');
@@ -94,10 +83,10 @@ foreach my $type ('int', 'numeric')
 	  or diag $conversion->{err};
 	statements(fill('c', 101, 4000));
 	hold('vacuum-surveyed');
-	go_on('convert-built');
+	release_point($node, 'convert-built');
 	ok(held_at($node, 'vacuum-surveyed', $conversion), "$type: and before it reads them") or diag $conversion->{err};
 	overtake('c', 'c_k_ccnew');
-	go_on('vacuum-surveyed');
+	release_point($node, 'vacuum-surveyed');
 	ok(finish_psql($conversion), "$type: the conversion ends") or diag $conversion->{err};
 	right("$type: the new index has each entry once", 'c');
 	is($node->safe_psql('postgres', "SELECT static_entries + dynamic_entries FROM hybrid_index_stats('c_k')"),

@@ -21,12 +21,7 @@ max_parallel_maintenance_workers = 0
 enable_seqscan = off
 enable_bitmapscan = off
 CONF
-if (!has_points($node))
-{
-	$node->stop;
-	plan skip_all => 'this server has no injection points';
-}
-$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
+need_points($node);
 $node->append_conf('postgresql.conf', 'hybridindex.test_levels = 3');
 $node->reload;
 

@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(is_32_bit has_icu has_points new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql hide_access_method no_crash run_regress test_root neighbour $waits_for_pin);
+our @EXPORT = qw(is_32_bit has_icu has_points need_points release_point new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql hide_access_method no_crash run_regress test_root neighbour $waits_for_pin);
 
 # Of pg_stat_activity: VACUUM waits for another's pin on a page.  19 has another name.
 our $waits_for_pin = "wait_event IN ('BufferPin', 'BufferCleanup')";
@@ -37,6 +37,26 @@ sub has_icu { return $_[0]->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_c
 
 # Can sessions be held at points (HYB_POINT)?
 sub has_points { return $_[0]->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'injection_points'") eq 't'; }
+
+# The whole test holds sessions: it is skipped where it cannot.
+sub need_points
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres', 'CREATE EXTENSION injection_points') if has_points($node);
+	$node->stop;
+	plan(skip_all => 'this server has no injection points');
+	return;
+}
+
+# Leave a point where no session is to be held any more.
+sub release_point
+{
+	my ($node, $point) = @_;
+
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$point'); SELECT injection_points_wakeup('hybrid-$point')");
+	return;
+}
 
 # The library of test/neighbours/library, without ".so".  ./dev has compiled it, or we do;
 # without a compiler the test is skipped.

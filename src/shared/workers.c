@@ -138,9 +138,11 @@ unlock_workers(Workers *workers)
 static bool
 in_use(const Worker *worker, TimestampTz now)
 {
+	int			start_ms = HYB_POINT_ATTACHED("late-workers") ? 1000 : HYB_WORKER_START_MS;
+
 	return worker->state > HYB_WORKER_AGAIN &&
 		(worker->state != HYB_WORKER_STARTING ||
-		 now < TimestampTzPlusMilliseconds(worker->started, HYB_WORKER_START_MS));
+		 now < TimestampTzPlusMilliseconds(worker->started, start_ms));
 }
 
 static int
@@ -274,14 +276,24 @@ least_worth(Workers *workers, Oid owner)
 	return least;
 }
 
-static int
-count_requests(const Workers *workers, Oid owner)
+/* How many requests an owner has, in a hash table that is never full. */
+typedef struct OwnerCount
 {
-	int			n = 0;
+	Oid			owner;
+	int			n;
+} OwnerCount;
 
-	for (int i = 0; i < HYB_REQUESTS; i++)
-		n += workers->requests[i].task.owner == owner;
-	return n;
+#define OWNER_COUNTS	(2 * HYB_REQUESTS)
+
+static int *
+count_of(OwnerCount *counts, Oid owner)
+{
+	uint32		i = owner % OWNER_COUNTS;
+
+	while (counts[i].n > 0 && counts[i].owner != owner)
+		i = (i + 1) % OWNER_COUNTS;
+	counts[i].owner = owner;
+	return &counts[i].n;
 }
 
 /*
@@ -292,21 +304,21 @@ count_requests(const Workers *workers, Oid owner)
 static Request *
 find_displaced(Workers *workers, const HybTask *task)
 {
+	OwnerCount	counts[OWNER_COUNTS] = {0};
 	Oid			owner = task->owner;
-	int			most = count_requests(workers, owner) + 1;
 	bool		is_sweep = !OidIsValid(task->relid);
 	Request    *least;
 
+	/* the task's will be one more */
+	(*count_of(counts, owner))++;
+	for (int i = 0; i < HYB_REQUESTS; i++)
+		(*count_of(counts, workers->requests[i].task.owner))++;
 	for (int i = 0; i < HYB_REQUESTS; i++)
 	{
 		Oid			other = workers->requests[i].task.owner;
-		int			n = other == owner ? 0 : count_requests(workers, other);
 
-		if (n > most)
-		{
-			most = n;
+		if (*count_of(counts, other) > *count_of(counts, owner))
 			owner = other;
-		}
 	}
 	least = least_worth(workers, owner);
 	if (least == NULL && is_sweep)

@@ -330,12 +330,6 @@ prepare_layouts(Sample *s)
 	}
 }
 
-static void
-put_int8(HybResultRow *row, bool known, int64 number)
-{
-	hyb_result_put(row, INT8OID, known, Int64GetDatum(number));
-}
-
 /* NULL is put for NULL. */
 static void
 put_text(HybResultRow *row, const char *words)
@@ -357,10 +351,10 @@ typedef struct EstimateCall
 static void
 put_failure(HybResultRow *row, const ErrorData *error)
 {
-	put_int8(row, false, 0);
+	hyb_result_put_int8(row, false, 0);
 	hyb_result_put(row, FLOAT8OID, false, (Datum) 0);
 	for (int i = 0; i < 3; i++)
-		put_int8(row, false, 0);
+		hyb_result_put_int8(row, false, 0);
 	put_text(row, psprintf("It cannot be estimated: %s.", error->message));
 }
 
@@ -398,16 +392,16 @@ put_estimate(void *arg)
 		prepare_layouts(s);
 		entries = s->nblocks <= SAMPLE_MAX_READS ? read_all(s) : read_some(s);
 	}
-	put_int8(row, possible, (int64) entries);
+	hyb_result_put_int8(row, possible, (int64) entries);
 	hyb_result_put(row, FLOAT8OID, possible,
 				   Float8GetDatum(s->entries > 0 ? s->duplicates / s->entries : 0));
-	put_int8(row, true, (int64) s->nblocks * BLCKSZ);
-	put_int8(row, possible, hybrid_size(&s->layouts[0], entries));
-	put_int8(row, true, s->reads);
+	hyb_result_put_int8(row, true, (int64) s->nblocks * BLCKSZ);
+	hyb_result_put_int8(row, possible, hybrid_size(&s->layouts[0], entries));
+	hyb_result_put_int8(row, true, s->reads);
 	put_text(row, possible ? NULL : refusal.hint == NULL ? refusal.detail :
 			 psprintf("%s %s", refusal.detail, refusal.hint));
 	trie = possible && s->nlayouts > 1;
-	put_int8(row, trie, hybrid_size(&s->layouts[1], entries));
+	hyb_result_put_int8(row, trie, hybrid_size(&s->layouts[1], entries));
 	put_text(row, possible && !trie ? s->obstacle.detail : NULL);
 	hyb_inspect_close(&inspected);
 	call->known = true;

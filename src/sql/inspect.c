@@ -312,22 +312,16 @@ count_log_live(HybIndex *ix)
 }
 
 static void
-put_count(HybResultRow *row, bool known, uint64 count)
-{
-	hyb_result_put(row, INT8OID, known, Int64GetDatum((int64) count));
-}
-
-static void
 put_counters(HybResultRow *row, bool known, const uint64 *counters)
 {
-	put_count(row, known, counters[HYB_PROBE_HIT] +
-			  counters[HYB_PROBE_NEGATIVE] +
-			  counters[HYB_PROBE_FALSE_POSITIVE]);
-	put_count(row, known, counters[HYB_PROBE_NEGATIVE]);
-	put_count(row, known, counters[HYB_PROBE_FALSE_POSITIVE]);
-	put_count(row, known, counters[HYB_UNIQUE_ABOVE]);
-	put_count(row, known, counters[HYB_UNIQUE_ABSENT]);
-	put_count(row, known, counters[HYB_UNIQUE_PRESENT]);
+	hyb_result_put_int8(row, known, counters[HYB_PROBE_HIT] +
+						counters[HYB_PROBE_NEGATIVE] +
+						counters[HYB_PROBE_FALSE_POSITIVE]);
+	hyb_result_put_int8(row, known, counters[HYB_PROBE_NEGATIVE]);
+	hyb_result_put_int8(row, known, counters[HYB_PROBE_FALSE_POSITIVE]);
+	hyb_result_put_int8(row, known, counters[HYB_UNIQUE_ABOVE]);
+	hyb_result_put_int8(row, known, counters[HYB_UNIQUE_ABSENT]);
+	hyb_result_put_int8(row, known, counters[HYB_UNIQUE_PRESENT]);
 }
 
 /* Trees over the log. */
@@ -336,12 +330,12 @@ put_trees(HybResultRow *row, const HybLogStats *dynamic)
 {
 	bool		idle = !dynamic->busy;
 
-	put_count(row, idle, dynamic->counters[HYB_BLOOM_HITS]);
-	put_count(row, idle, dynamic->counters[HYB_BLOOM_MISSES]);
-	put_count(row, true, dynamic->tree_bytes);
-	put_count(row, idle, dynamic->tree_entries);
-	put_count(row, idle, dynamic->compact_entries);
-	put_count(row, idle, dynamic->rebuilds);
+	hyb_result_put_int8(row, idle, dynamic->counters[HYB_BLOOM_HITS]);
+	hyb_result_put_int8(row, idle, dynamic->counters[HYB_BLOOM_MISSES]);
+	hyb_result_put_int8(row, true, dynamic->tree_bytes);
+	hyb_result_put_int8(row, idle, dynamic->tree_entries);
+	hyb_result_put_int8(row, idle, dynamic->compact_entries);
+	hyb_result_put_int8(row, idle, dynamic->rebuilds);
 	hyb_result_put(row, BOOLOID, true, BoolGetDatum(dynamic->shared));
 }
 
@@ -361,10 +355,10 @@ put_levels(HybResultRow *row, const HybMetaPage *meta, const HybLevel *total)
 	if (total->tids > 0)
 		merged = (double) meta->merged_entries * tree_pages(total) / total->tids;
 	hyb_result_put(row, INT4OID, true, Int32GetDatum((int32) meta->nlevels));
-	put_count(row, true, total->tids - oldest->tids);
-	put_count(row, true, (tree_pages(total) - tree_pages(oldest)) * BLCKSZ);
-	put_count(row, true, meta->moved_entries);
-	put_count(row, true, meta->written_pages * BLCKSZ);
+	hyb_result_put_int8(row, true, total->tids - oldest->tids);
+	hyb_result_put_int8(row, true, (tree_pages(total) - tree_pages(oldest)) * BLCKSZ);
+	hyb_result_put_int8(row, true, meta->moved_entries);
+	hyb_result_put_int8(row, true, meta->written_pages * BLCKSZ);
 	hyb_result_put(row, FLOAT8OID, merged > 0,
 				   Float8GetDatum(merged > 0 ? meta->written_pages / merged : 0));
 }
@@ -376,8 +370,8 @@ put_hot(HybResultRow *row, const HybIndex *ix)
 	uint64		hits;
 
 	hyb_hot_counts(ix, &lookups, &hits);
-	put_count(row, true, lookups);
-	put_count(row, true, hits);
+	hyb_result_put_int8(row, true, lookups);
+	hyb_result_put_int8(row, true, hits);
 }
 
 /* A call of hybrid_index_stats. */
@@ -426,33 +420,33 @@ put_index_stats(void *arg)
 		meta.retiring.npages;
 	live = total.tids - total.tombstones + log_entries;
 
-	put_count(row, true, total.tids);
-	put_count(row, true, total.tombstones);
-	put_count(row, true, total.leaf_pages);
-	put_count(row, true, total.inner_pages);
-	put_count(row, true, tree_pages(&total) * BLCKSZ);
+	hyb_result_put_int8(row, true, total.tids);
+	hyb_result_put_int8(row, true, total.tombstones);
+	hyb_result_put_int8(row, true, total.leaf_pages);
+	hyb_result_put_int8(row, true, total.inner_pages);
+	hyb_result_put_int8(row, true, tree_pages(&total) * BLCKSZ);
 	hyb_result_put(row, INT4OID, true, Int32GetDatum((int32) total.root.height));
-	put_count(row, true, log_entries);
-	put_count(row, true, delta_pages);
-	put_count(row, true, delta_pages * BLCKSZ);
-	put_count(row, true, hyb_meta_free(&meta, nblocks));
-	put_count(row, true, nblocks);
-	put_count(row, true, (uint64) nblocks * BLCKSZ);
+	hyb_result_put_int8(row, true, log_entries);
+	hyb_result_put_int8(row, true, delta_pages);
+	hyb_result_put_int8(row, true, delta_pages * BLCKSZ);
+	hyb_result_put_int8(row, true, hyb_meta_free(&meta, nblocks));
+	hyb_result_put_int8(row, true, nblocks);
+	hyb_result_put_int8(row, true, (uint64) nblocks * BLCKSZ);
 	hyb_result_put(row, FLOAT8OID, live != 0, Float8GetDatum(live == 0 ? 0.0 :
 															 (double) nblocks * BLCKSZ / (double) live));
-	put_count(row, true, meta.merges);
-	put_count(row, true, meta.merged_entries);
+	hyb_result_put_int8(row, true, meta.merges);
+	hyb_result_put_int8(row, true, meta.merged_entries);
 	hyb_result_put(row, BOOLOID, true, BoolGetDatum(meta.frozen.number != 0));
 	put_trees(row, &dynamic);
-	put_count(row, true, total.filter_pages);
-	put_count(row, true, total.filter_pages * BLCKSZ);
+	hyb_result_put_int8(row, true, total.filter_pages);
+	hyb_result_put_int8(row, true, total.filter_pages * BLCKSZ);
 	put_counters(row, idle, dynamic.counters);
 	filled = hyb_static_fill(ix, &fill);
 	hyb_result_put(row, FLOAT8OID, filled, Float8GetDatum(fill));
 	put_levels(row, &meta, &total);
-	put_count(row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
+	hyb_result_put_int8(row, idle, dynamic.counters[HYB_HEAP_PREFETCHES]);
 	put_hot(row, ix);
-	put_count(row, idle, dynamic.counters[HYB_INDEX_ONLY_SCANS]);
+	hyb_result_put_int8(row, idle, dynamic.counters[HYB_INDEX_ONLY_SCANS]);
 	hyb_inspect_close(&inspected);
 	call->known = true;
 }
@@ -513,12 +507,12 @@ hybrid_merge_progress_list(PG_FUNCTION_ARGS)
 		hyb_result_put(&row, OIDOID, true, ObjectIdGetDatum(merge.dbid));
 		hyb_result_put(&row, OIDOID, seen, ObjectIdGetDatum(merge.relid));
 		hyb_result_put(&row, INT4OID, true, Int32GetDatum(merge.pid));
-		put_count(&row, seen, merge.entries_total);
-		put_count(&row, seen, merge.entries_done);
-		put_count(&row, seen, merge.entries_moved);
+		hyb_result_put_int8(&row, seen, merge.entries_total);
+		hyb_result_put_int8(&row, seen, merge.entries_done);
+		hyb_result_put_int8(&row, seen, merge.entries_moved);
 		hyb_result_put(&row, INT4OID, seen && merge.pass_level != 0,
 					   Int32GetDatum(merge.pass_level));
-		put_count(&row, seen, merge.steps);
+		hyb_result_put_int8(&row, seen, merge.steps);
 		hyb_result_put(&row, TIMESTAMPTZOID, seen, TimestampTzGetDatum(merge.started));
 		hyb_result_add(&row);
 	}
@@ -537,18 +531,18 @@ hybrid_memory_info(PG_FUNCTION_ARGS)
 	hyb_result_begin(fcinfo, false, &row);
 	hyb_memory_stats(&stats);
 	hyb_hot_memory(&hot, &hot_used);
-	put_count(&row, true, (uint64) hyb_dynamic_memory_kb * 1024);
-	put_count(&row, true, stats.budget);
-	put_count(&row, true, stats.reserved);
+	hyb_result_put_int8(&row, true, (uint64) hyb_dynamic_memory_kb * 1024);
+	hyb_result_put_int8(&row, true, stats.budget);
+	hyb_result_put_int8(&row, true, stats.reserved);
 	hyb_result_put(&row, INT4OID, true, Int32GetDatum((int32) stats.segments));
-	put_count(&row, true, stats.used);
-	put_count(&row, true, stats.trees);
+	hyb_result_put_int8(&row, true, stats.used);
+	hyb_result_put_int8(&row, true, stats.trees);
 	hyb_result_put(&row, INT4OID, true, Int32GetDatum((int32) stats.slots));
-	put_count(&row, true, stats.private_trees);
-	put_count(&row, true, stats.slot_bytes);
-	put_count(&row, true, stats.control);
-	put_count(&row, true, hot);
-	put_count(&row, true, hot_used);
+	hyb_result_put_int8(&row, true, stats.private_trees);
+	hyb_result_put_int8(&row, true, stats.slot_bytes);
+	hyb_result_put_int8(&row, true, stats.control);
+	hyb_result_put_int8(&row, true, hot);
+	hyb_result_put_int8(&row, true, hot_used);
 	return hyb_result_datum(&row);
 }
 
@@ -613,11 +607,11 @@ put_dictionary(HybResultRow *row, const HybDictionary *d)
 	bool		known = d != NULL;
 	bool		encodes = known && d->hope != NULL;
 
-	put_count(row, known, encodes ? hyb_hope_entries(d->hope) : 0);
-	put_count(row, known, known ? d->stored_size : 0);
-	put_count(row, known, encodes ? hyb_hope_memory(d->hope) : 0);
+	hyb_result_put_int8(row, known, encodes ? hyb_hope_entries(d->hope) : 0);
+	hyb_result_put_int8(row, known, known ? d->stored_size : 0);
+	hyb_result_put_int8(row, known, encodes ? hyb_hope_memory(d->hope) : 0);
 	hyb_result_put(row, BOOLOID, true, BoolGetDatum(known && d->learned));
-	put_count(row, known, known ? d->sample_keys : 0);
+	hyb_result_put_int8(row, known, known ? d->sample_keys : 0);
 	put_rate(row, known, known ? d->sample_bytes : 0, known ? d->sample_stored : 0);
 }
 
@@ -647,7 +641,7 @@ hybrid_dictionary_info(PG_FUNCTION_ARGS)
 		hyb_result_put(&row, TEXTOID, true,
 					   CStringGetTextDatum(hyb_encoded_scheme(col)));
 		put_dictionary(&row, col->dictionary);
-		put_count(&row, true, recent[i].keys);
+		hyb_result_put_int8(&row, true, recent[i].keys);
 		put_rate(&row, recent[i].keys != 0, recent[i].plain, recent[i].stored);
 		hyb_result_add(&row);
 	}

@@ -9,6 +9,7 @@
 #include "base/compat.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "sql/result_row.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
@@ -61,6 +62,12 @@ hyb_result_put(HybResultRow *row, Oid type, bool known, Datum value)
 	row->values[row->next] = value;
 	row->nulls[row->next] = !known;
 	row->next++;
+}
+
+void
+hyb_result_put_int8(HybResultRow *row, bool known, int64 number)
+{
+	hyb_result_put(row, INT8OID, known, Int64GetDatum(number));
 }
 
 Datum

@@ -34,6 +34,9 @@ extern void hyb_result_begin(FunctionCallInfo fcinfo, bool set, HybResultRow *ro
  */
 extern void hyb_result_put(HybResultRow *row, Oid type, bool known, Datum value);
 
+/* The same for a number of type bigint. */
+extern void hyb_result_put_int8(HybResultRow *row, bool known, int64 number);
+
 /* Returns the row, to a function that returns one. */
 extern Datum hyb_result_datum(HybResultRow *row);
 
