@@ -5,7 +5,7 @@
  * As Citus does, it passes on a copy of each utility statement, with the schema of the
  * table filled in, and hides relations whose names end with a number from queries.  Its
  * table access method is heap under another routine, as columnar tables have one of
- * their own.
+ * their own.  In place of hybridindex's library, its merge workers end at once.
  */
 #include "postgres.h"
 
@@ -19,6 +19,7 @@
 #include "nodes/makefuncs.h"
 #include "parser/analyze.h"
 #include "parser/parsetree.h"
+#include "storage/ipc.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -129,4 +130,14 @@ neighbour_tableam_handler(PG_FUNCTION_ARGS)
 	routine = *GetHeapamTableAmRoutine();
 	routine.index_build_range_scan = build_range_scan;
 	PG_RETURN_POINTER(&routine);
+}
+
+/* ---- workers ---- */
+
+extern PGDLLEXPORT void hybrid_merge_worker_main(Datum arg);
+
+void
+hybrid_merge_worker_main(Datum arg)
+{
+	proc_exit(0);
 }

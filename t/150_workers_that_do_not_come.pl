@@ -1,0 +1,132 @@
+
+# Places of workers that never come go to others, and workers end when nothing is left
+# to do, whatever several sessions have asked for at once.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HybridTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+$PostgreSQL::Test::Utils::timeout_default = 40;
+my $neighbour = neighbour();
+my $libdir = `pg_config --pkglibdir` =~ s/\n//r;
+my $place = PostgreSQL::Test::Utils::tempdir();
+my $node = new_node('late', '');
+my $workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'";
+
+sub run
+{
+	my (@queries) = @_;
+	return $node->safe_psql('postgres', join(";\n", @queries));
+}
+
+# The library that workers find.  Sessions find those that the server has.
+$ENV{PGOPTIONS} = '-c dynamic_library_path=$libdir';
+
+sub put
+{
+	my ($file) = @_;
+	unlink "$place/hybridindex.so";
+	system("cp '$file' '$place/new' && chmod 755 '$place/new' && mv '$place/new' '$place/hybridindex.so'") == 0
+	  or die "could not install $file";
+	return;
+}
+
+# Fill pages of the log: a full page asks for a worker.  A session that finds no
+# worker merges nothing.
+sub ask
+{
+	my ($db, $table, $first) = @_;
+	$node->safe_psql($db, "INSERT INTO $table SELECT repeat(md5((g + $first)::text), 3) FROM generate_series(1, 600) g");
+	return;
+}
+
+sub is_merged
+{
+	my ($db, $table, $what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok($node->poll_query_until($db, "SELECT merges > 0 AND NOT merge_running AND dynamic_entries < 500 FROM hybrid_index_stats('${table}_k')"), $what);
+}
+
+SKIP:
+{
+	skip 'NOT TESTED: workers that come late, since this server has no injection points that can be asked', 1
+	  if !has_points($node) || $node->pg_version < 18;
+	run('CREATE EXTENSION injection_points');
+	run('CREATE DATABASE other');
+	$node->safe_psql('other', 'CREATE EXTENSION hybridindex');
+	foreach my $db ('postgres', 'other')
+	{
+		$node->safe_psql($db, "CREATE TABLE $_ (k text COLLATE \"C\"); CREATE INDEX ${_}_k ON $_ USING hybrid (k)") foreach 'gone', 'away';
+	}
+
+	$node->append_conf('postgresql.conf', "dynamic_library_path = '$place'");
+	$node->reload;
+	$node->wait_for_log(qr/parameter "dynamic_library_path" changed/);
+
+	# two processes that end at once, and do not come again
+	put("$neighbour.so");
+	ask($_, 'gone', 0) foreach 'postgres', 'other';
+	put("$libdir/hybridindex.so");
+	run("SELECT injection_points_attach('hybrid-late-workers', 'notice')", 'SELECT pg_sleep(1.1)');
+	ask($_, 'gone', 1000) foreach 'postgres', 'other';
+	is_merged($_, 'gone', "$_: workers that never came have their places taken") foreach 'postgres', 'other';
+
+	# two processes that cannot start, others in their places, and then all of them
+	ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is left');
+	unlink "$place/hybridindex.so";
+	my $from = -s $node->logfile;
+	ask($_, 'away', 0) foreach 'postgres', 'other';
+	$node->wait_for_log(qr/could not access file "hybridindex".*could not access file "hybridindex"/s, $from);
+	run('SELECT pg_sleep(1.1)');
+	ask($_, 'away', 1000) foreach 'postgres', 'other';
+	run("SELECT injection_points_detach('hybrid-late-workers')");
+	put("$libdir/hybridindex.so");
+	is_merged($_, 'away', "$_: workers that could not start for long") foreach 'postgres', 'other';
+	ok($node->poll_query_until('postgres', $workers, '0'), 'all of them end');
+}
+
+# ---- two merges of one index ----
+
+SKIP:
+{
+	skip 'NOT TESTED: a merge that is held between two steps, since this server has no injection points', 1 if !has_points($node);
+	run('CREATE EXTENSION IF NOT EXISTS injection_points');
+	foreach my $steps (1, 3)
+	{
+		run('SET hybridindex.background_merge = off', 'SET hybridindex.test_levels = 2', 'SET hybridindex.merge_floor = 100',
+			'DROP TABLE IF EXISTS m', 'CREATE TABLE m (k text COLLATE "C") WITH (autovacuum_enabled = off)', 'CREATE INDEX m_k ON m USING hybrid (k)',
+			map { "INSERT INTO m SELECT md5((g + $_)::text) FROM generate_series(1, 3000) g" } 0, 10000, 20000);
+		is(run("SELECT levels FROM hybrid_index_stats('m_k')"), '2', "$steps: an index has two levels");
+		my $first = start_psql($node, <<'EOF');
+SET hybridindex.merge_step_pages = 2;
+SELECT injection_points_set_local();
+SELECT injection_points_attach('hybrid-merge-between', 'wait');
+SELECT hybrid_merge('m_k');
+EOF
+		ok(held_at($node, 'merge-between', $first), "$steps: a merge is held between two steps") or diag $first->{err};
+		foreach (2 .. $steps)
+		{
+			run("SELECT injection_points_wakeup('hybrid-merge-between')", 'SELECT pg_sleep(0.1)');
+			held_at($node, 'merge-between', $first);
+		}
+		run("SELECT hybrid_merge('m_k')");
+		release_point($node, 'merge-between');
+		ok(finish_psql($first), "$steps: it goes on when another one has merged all") or diag $first->{err};
+		run('VACUUM m');
+		# when a worker has merged another index, it has looked at this one
+		run("CREATE TABLE after$steps (k text COLLATE \"C\")", "CREATE INDEX after${steps}_k ON after$steps USING hybrid (k)");
+		ask('postgres', "after$steps", 0);
+		is_merged('postgres', "after$steps", "$steps: another index is merged");
+		ok($node->poll_query_until('postgres', $workers, '0'), "$steps: no worker is busy");
+		is(run("SELECT levels, dynamic_entries FROM hybrid_index_stats('m_k')"), '1|0', "$steps: all is merged");
+	}
+	same_answers($node, 'all answers', { "SELECT k FROM m WHERE k < '1'" => 'index only bitmap' }, ['m']);
+}
+no_crash($node, 'no crash');
+$node->stop;
+done_testing();
