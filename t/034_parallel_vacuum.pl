@@ -220,6 +220,24 @@ foreach my $name (sort keys %clients)
 right('beside writers');
 like(vacuum('id % 2 = 0', 2, ''), qr/launched 2 parallel vacuum workers for index vacuuming/, 'workers are launched');
 right('after them');
+
+# ---- merges of VACUUM's own, where no worker may come ----
+
+my $merged = $node->safe_psql('postgres', <<EOF);
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 1000000;
+CREATE TABLE o (a int8, b int8) WITH (autovacuum_enabled = off);
+CREATE INDEX o_a ON o USING hybrid (a);
+CREATE INDEX o_b ON o USING hybrid (b);
+INSERT INTO o SELECT i, i FROM generate_series(1, 5000) i;
+DELETE FROM o WHERE a % 10 = 0;
+SET hybridindex.merge_floor = 100;
+VACUUM (PARALLEL 2, INDEX_CLEANUP on) o;
+SELECT count(*) FROM unnest('{o_a, o_b}'::regclass[]) i, hybrid_index_stats(i) WHERE merges > 0 OR merge_running;
+EOF
+is($merged, $version < 17 ? 0 : 2, 'VACUUM by several processes merges, where it could go on after an error');
+is($node->safe_psql('postgres', "SELECT hyb_check('o')"), 't', 'sound');
+
 # ---- a file that grows while it is cut, when VACUUM's transaction ends ----
 
 SKIP:
@@ -237,7 +255,8 @@ EOF
 	my $cut = start_psql($node, "SELECT injection_points_set_local(), injection_points_attach('hybrid-shrink-cut', 'wait');",
 		'VACUUM (PARALLEL 2, INDEX_CLEANUP on, TRUNCATE off) e;');
 	ok(held_at($node, 'shrink-cut', $cut), 'a file is cut when the transaction ends') or diag $cut->{err};
-	$node->safe_psql('postgres', 'INSERT INTO e SELECT i, i FROM generate_series(1, 200000) i');
+	# what merges free would be used again
+	$node->safe_psql('postgres', 'SET hybridindex.background_merge = off; SET hybridindex.merge_floor = 1000000; INSERT INTO e SELECT i, i FROM generate_series(1, 200000) i');
 	is($node->safe_psql('postgres', "SELECT pg_relation_size('e_a') > $before AND pg_relation_size('e_b') > $before"), 't', 'it grows beyond what it was');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-shrink-cut'); SELECT injection_points_wakeup('hybrid-shrink-cut')");
 	ok(finish_psql($cut), 'VACUUM ends') or diag $cut->{err};

@@ -374,7 +374,7 @@ note_setback(HybIndex *ix, const ErrorData *error)
  * subtransaction gives back what the work has locked and pinned; no caller has an
  * LWLock.  A cancel is meant for the statement, and so is a timeout.  Before 17
  * there are no subtransactions in parallel mode, that is in VACUUM: it only asks
- * for a worker then (hyb_merge_ask_if_wanted).
+ * for a worker there (hyb_merge_ask_if_wanted).
  */
 static void
 share_work(HybIndex *ix, bool catch_up)
@@ -386,7 +386,7 @@ share_work(HybIndex *ix, bool catch_up)
 	ErrorData  *error;
 
 	HYB_ASSERT_NO_LWLOCK();
-	if (RecoveryInProgress() || IsInParallelMode() ||
+	if (RecoveryInProgress() || !HYB_SUBTRANSACTIONS_ALLOWED() ||
 		(setback->wait_ms > 0 && GetCurrentTimestamp() < setback->until))
 		return;
 	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid share of work",
