@@ -185,6 +185,53 @@ SQL
 is(join(', ', texts('N', read_replies($session))), 'caught, went on', 'messages after an error that was caught');
 close $session->{socket};
 
+# ---- an error of a comparison under an LWLock ----
+
+# Only comparisons of the server's own run there.  One of query trees recurses, and looks
+# how deep the stack is.  A session calls a function that calls itself, each time once
+# more, and reads the log then.  At first all of that fits the stack, in the end not even
+# the statement does.  In between, what fails is a comparison of deep trees as they are
+# entered into the tree that all sessions share, since a statement with flat ones
+# succeeds at that depth.  The error has its text as the context, which is larger than
+# what the operating system keeps for a client.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE deep (k tsquery) WITH (autovacuum_enabled = off);
+CREATE TABLE flat (k tsquery) WITH (autovacuum_enabled = off);
+CREATE INDEX deep_k ON deep USING hybrid (k);
+CREATE INDEX flat_k ON flat USING hybrid (k);
+CREATE FUNCTION fill_queries() RETURNS void LANGUAGE sql AS $$
+	-- no inserter enters them into a tree that is there
+	TRUNCATE deep, flat;
+	INSERT INTO deep SELECT (repeat('!(', 150) || 'w' || g || repeat(')', 150))::tsquery FROM generate_series(1000, 1040) g;
+	INSERT INTO flat SELECT ('w' || g)::tsquery FROM generate_series(1000, 1040) g;
+$$;
+CREATE FUNCTION read_at(depth int, what text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	n int;
+BEGIN
+	IF depth > 0 THEN
+		RETURN read_at(depth - 1, what);
+	END IF;
+	EXECUTE format('/* %s */ SELECT count(*) FROM %s WHERE k = ''w1007''', repeat('z', 2000000), what) INTO n;
+	RETURN n;
+END $$;
+SQL
+my $depth = 1;
+my $settings = 'SET max_stack_depth = 100; SET enable_seqscan = off; SET enable_bitmapscan = off';
+foreach my $try (1 .. 200)
+{
+	$node->safe_psql('postgres', 'SELECT fill_queries()');
+	last if $node->psql('postgres', "$settings; SELECT read_at($depth, 'deep')") != 0;
+	$depth++;
+}
+$node->safe_psql('postgres', 'SELECT fill_queries()');
+is($node->psql('postgres', "$settings; SELECT read_at($depth, 'flat')"), 0, "at depth $depth a statement fits the stack, but for deep comparisons");
+$session = connected(split /; /, $settings);
+@replies = unread('an error of a comparison under an LWLock', $session, "SELECT read_at($depth, 'deep')",
+	'SET enable_seqscan = off; SELECT count(*) FROM deep', q{INSERT INTO deep VALUES ('w1')}, 'VACUUM deep', "SELECT hybrid_merge('deep_k')");
+is(join('', texts('E', @replies)), 'stack depth limit exceeded', 'its client gets the error');
+close $session->{socket};
+
 # ---- a termination ----
 
 SKIP:
