@@ -70,9 +70,9 @@ foreach my $relation (sort keys %reached)
 	my $holder = $node->background_psql('postgres', on_error_stop => 1);
 
 	# what it fills is merged later, and leaves a part of a merge behind for a view
-	$holder->query_safe("SET hybridindex.merge_floor = 1000000; CALL fill($n, 3000)");
+	$holder->query_safe("SET hybridindex.merge_floor = 1000000; CALL fill($n, 1500)");
 	$node->safe_psql('postgres', 'DELETE FROM rows WHERE (k).a % 10 > 0; DELETE FROM ints WHERE k % 10 > 0');
-	$holder->query_safe("BEGIN; LOCK TABLE $relation IN ACCESS EXCLUSIVE MODE; RESET hybridindex.merge_floor; CALL fill($n + 3000, 3000)");
+	$holder->query_safe("BEGIN; LOCK TABLE $relation IN ACCESS EXCLUSIVE MODE; RESET hybridindex.merge_floor; CALL fill($n + 1500, 1500)");
 	foreach my $round (1, 2)
 	{
 		merged_by_worker('other_k', 'other', "$relation is locked: another index is merged, $round", -s $node->logfile);
@@ -90,7 +90,7 @@ foreach my $relation (sort keys %reached)
 	$holder->query_safe('COMMIT');
 	$holder->quit;
 	merged_by_worker($index, undef, "$relation is free: its index has been merged", $begun);
-	$n += 6000;
+	$n += 3000;
 }
 
 # A comparison that fails, with whatever error, is an error of one index.
