@@ -89,7 +89,7 @@ hyb_as_btree(Relation index)
 /*
  * Rolls the subtransaction back in any case, or only after an error.  `work` may run a
  * user's code, which may set lock_timeout too.  So we set it as a function's SET clause
- * does: what it was comes back, also after an error.
+ * does: what it was comes back with the end of the subtransaction.
  */
 static ErrorData *
 run_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms, bool rollback)
@@ -97,19 +97,16 @@ run_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms, bool rol
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	ErrorData  *volatile error = NULL;
-	int			nest_level;
 	char		value[16];
 
 	snprintf(value, sizeof(value), "%d", lock_ms);
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
-	nest_level = NewGUCNestLevel();
 	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
 	PG_TRY();
 	{
 		work(arg);
-		AtEOXact_GUC(true, nest_level);
 	}
 	PG_CATCH();
 	{
