@@ -1,7 +1,7 @@
 
-# Where shared memory is short, a backend has trees in its own memory.  It begins
-# them anew when another session's VACUUM has removed entries that they hold.  The
-# memory of trees that are gone is used again.
+# Where shared memory is short, or comparisons may run any code, a backend has trees in
+# its own memory.  It begins them anew when another session's VACUUM has removed entries
+# that they hold.  The memory of trees that are gone is used again.
 
 use strict;
 use warnings;
@@ -91,6 +91,66 @@ EOF
 	cmp_ok($memory || 0, '>', 250_000, "round $round: the tree is in shared memory");
 	$node->safe_psql('postgres',
 		$round % 2 ? "SELECT hybrid_merge('r${round}_k')" : "DROP TABLE r$round");
+}
+
+# ---- line pointers that go to rows which the index does not have ----
+
+# Nothing is appended to the log after VACUUM.  Comparisons by PL/pgSQL have each session
+# use a tree of its own, however much shared memory there is.
+$node->append_conf('postgresql.conf', "hybridindex.dynamic_memory = 64MB\n");
+$node->restart;
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION own_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN btint4cmp(a, b); END $$;
+CREATE OPERATOR CLASS own_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 own_cmp(int, int);
+CREATE TABLE partial (k int, kept bool) WITH (autovacuum_enabled = off);
+CREATE INDEX partial_k ON partial USING hybrid (k own_ops) WHERE kept;
+INSERT INTO partial SELECT i, true FROM generate_series(1, 400) i;
+SQL
+$query = 'SELECT count(*), sum(k) FROM partial WHERE kept AND k BETWEEN 100 AND 200';
+$reader = $node->background_psql('postgres');
+$reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off');
+is($reader->query_safe($query), '101|15150', 'rows are found with a private tree');
+is($reader->query_safe("SELECT tree_memory > 0 AND NOT tree_shared FROM hybrid_index_stats('partial_k')"), 't', 'it is a private one');
+$node->safe_psql('postgres', $_)
+  foreach ('DELETE FROM partial WHERE k BETWEEN 100 AND 200', 'VACUUM (INDEX_CLEANUP on) partial',
+	'INSERT INTO partial SELECT i, false FROM generate_series(1001, 1101) i');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM partial WHERE NOT kept AND ctid < (SELECT ctid FROM partial WHERE k = 400)'),
+	'101', 'rows that the index does not have have got the line pointers');
+is($reader->query_safe($query), '0|', 'the private tree does not lead to them');
+$reader->quit;
+
+# ---- an index-only scan beside VACUUM ----
+
+# VACUUM has flagged an entry of the log, and passed the leaf, when the scan pins the
+# leaf and takes the entry from its own tree.  That pin does not hold VACUUM up.
+SKIP:
+{
+	skip 'NOT TESTED: VACUUM held behind its first pass, since this server has no injection points', 1
+	  if !has_points($node);
+	$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION injection_points;
+CREATE TABLE passed (k int) WITH (autovacuum_enabled = off);
+CREATE INDEX passed_k ON passed USING hybrid (k own_ops);
+INSERT INTO passed VALUES (2), (4), (6);
+SELECT hybrid_merge('passed_k');
+INSERT INTO passed VALUES (5);
+SQL
+	my $scan = $node->background_psql('postgres');
+	$scan->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off');
+	is($scan->query_safe('SELECT k FROM passed ORDER BY k'), "2\n4\n5\n6", 'a session builds its tree');
+	$node->safe_psql('postgres', 'DELETE FROM passed WHERE k = 5');
+	my $vacuum = start_psql($node, "SELECT injection_points_set_local(), injection_points_attach('hybrid-vacuum-recheck', 'wait') \\g /dev/null\n",
+		'VACUUM (INDEX_CLEANUP on) passed;');
+	my $pid = held_at($node, 'vacuum-recheck', $vacuum);
+	$scan->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT k FROM passed ORDER BY k');
+	is($scan->query_safe('FETCH 1 FROM c'), '2', 'it reads behind the first pass of VACUUM');
+	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-vacuum-recheck')");
+	ok(finish_psql($vacuum), 'VACUUM does not wait for it') or diag $vacuum->{err};
+	is($node->safe_psql('postgres', "SELECT relallvisible FROM pg_class WHERE relname = 'passed'"), '1', 'the page is all visible');
+	is($scan->query_safe('FETCH ALL FROM c'), "4\n6", 'the scan leaves the entry out that VACUUM has removed');
+	$scan->quit;
+	$node->safe_psql('postgres', "SELECT hybrid_index_check('passed_k', true)");
 }
 
 no_crash($node, 'nothing crashed');

@@ -198,13 +198,21 @@ no_worker();
 
 # A step at a time is what an inserter does without workers.
 make('postgres', 'restarted', 100000);
+make('postgres', 'behind', 2000);
 $node->safe_psql('postgres', 'SET hybridindex.background_merge = off; SET hybridindex.merge_step_pages = 1; ' . ask('restarted'));
 my $state = "SELECT merge_running, dynamic_entries > 50000 FROM hybrid_index_stats('restarted_k')";
 is($node->safe_psql('postgres', $state), 't|t', 'an index is half merged');
 $node->append_conf('postgresql.conf', "max_worker_processes = 16\n");
 $node->restart;
+
+# The worker that looks at all indexes comes to this one while it is locked.
+my $locked = start_psql($node, 'BEGIN; LOCK TABLE restarted; SELECT pg_sleep(600);');
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die "nothing is locked: $locked->{err}";
 $node->safe_psql('postgres', 'INSERT INTO next VALUES (1)');
-ok($node->poll_query_until('postgres', merged('restarted')), 'after a restart the first one that uses another index has it merged');
+ok($node->poll_query_until('postgres', merged('behind')), 'after a restart the first one that uses another index has an index merged');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+finish_psql($locked);
+ok($node->poll_query_until('postgres', merged('restarted')), 'and one that was locked, when it is free');
 
 SKIP:
 {

@@ -190,6 +190,48 @@ SQL
 	}
 }
 
+# ---- a wait for another session's merge, which is cancelled ----
+
+# A comparison function holds the first merge up, in its merge lock.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION held_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	PERFORM pg_advisory_lock_shared(1), pg_advisory_unlock_shared(1) WHERE current_setting('left_behind.held', true) = 'on';
+	RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS held_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 held_cmp(int, int);
+CREATE TABLE h (k int) WITH (autovacuum_enabled = off);
+CREATE INDEX h_k ON h USING hybrid (k held_ops);
+INSERT INTO h SELECT generate_series(1, 100);
+DELETE FROM h WHERE k > 50;
+SQL
+my $holder = $node->background_psql('postgres');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+my $held = start_psql($node, "SET left_behind.held = 'on'; SELECT hybrid_merge('h_k');");
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") or die "no merge is held: $held->{err}";
+my $waits = "SET statement_timeout = '500ms'; SELECT hybrid_merge('h_k'); RESET statement_timeout;";
+$session = start_psql($node, <<SQL);
+\\set ON_ERROR_STOP 0
+SET lock_timeout = '77s';
+$waits
+SHOW lock_timeout;
+BEGIN;
+SAVEPOINT a;
+$waits
+ROLLBACK TO a;
+SHOW lock_timeout;
+COMMIT;
+SET statement_timeout = '500ms';
+VACUUM (INDEX_CLEANUP on) h;
+SHOW lock_timeout;
+SQL
+finish_psql($session);
+is(scalar(() = $session->{err} =~ /due to statement timeout/g), 3, 'two merges and VACUUM are cancelled while they wait for a merge');
+is($session->{out}, "77s\n" x 3, 'lock_timeout is what it was');
+$holder->quit;
+ok(finish_psql($held), 'the merge ends') or diag $held->{err};
+
 # ---- a merge that ends early ----
 
 # No insertion follows, and nothing else asks for a worker.  A transaction that catches
