@@ -379,6 +379,16 @@ CREATE INDEX theirs_p_f ON theirs_p USING hybrid ((as_owner(a) + as_owner(1)))
 	WHERE a > as_owner(0);
 
 RESET search_path;
+-- NULLS NOT DISTINCT stays, whichever way
+SET client_min_messages = error;
+CREATE TABLE cv.one_null (a int UNIQUE NULLS NOT DISTINCT);
+INSERT INTO cv.one_null VALUES (NULL);
+SELECT hybrid_convert('cv.one_null_a_key');
+SELECT hyb_error('INSERT INTO cv.one_null VALUES (NULL)');
+CALL hybrid_revert_concurrently('cv.one_null_a_key');
+SELECT hyb_error('INSERT INTO cv.one_null VALUES (NULL)');
+CALL hybrid_convert_concurrently('cv.one_null_a_key');
+SELECT hyb_error('INSERT INTO cv.one_null VALUES (NULL)');
 SET client_min_messages = warning;
 DROP SCHEMA cv CASCADE;
 DROP TABLESPACE cv_space;

@@ -2,6 +2,7 @@
 # A session keeps at most 1 kB more for each hybrid index that it has used than for a
 # btree index.  Partitions are used in turn, by scans of each index and by changes of
 # rows.  A session that has used 200 more partitions is compared with another one.
+# What it keeps of an index goes with the index's entry in the relation cache.
 
 use strict;
 use warnings;
@@ -68,6 +69,30 @@ foreach my $am ('btree', 'hybrid')
 }
 note(sprintf('bytes of a session an index, a third of the table included: btree %.0f, hybrid %.0f', $bytes{btree}, $bytes{hybrid}));
 cmp_ok($bytes{hybrid} - $bytes{btree}, '<=', 1024, 'a session keeps at most 1 kB more of an index than of a btree index');
+
+# ---- indexes whose entries in the relation cache go ----
+
+# Each ANALYZE that finds more rows has the session read the index's description anew.
+my $grown = $node->safe_psql('postgres', <<'EOF');
+SET enable_seqscan = off;
+CREATE TABLE again (k int);
+CREATE INDEX again_k ON again USING hybrid (k);
+INSERT INTO again SELECT generate_series(1, 100);
+CREATE PROCEDURE analyze_often(rounds int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. rounds LOOP
+		PERFORM count(*) FROM again WHERE k = i;
+		INSERT INTO again VALUES (i);
+		ANALYZE again;
+		COMMIT;
+	END LOOP;
+END $$;
+CALL analyze_often(50);
+SELECT used_bytes AS before FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext' \gset
+CALL analyze_often(300);
+SELECT (used_bytes - :before) / 300 FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext';
+EOF
+cmp_ok($grown, '<', 64, 'a session that reads the description of an index again and again does not grow');
 
 $node->stop;
 done_testing();
