@@ -287,6 +287,26 @@ foreach my $verb ('convert', 'revert')
 	is(check_index('r_pkey', 'check'), $verb eq 'convert' ? 'hybrid' : 'btree', "r_pkey after $verb");
 }
 
+# The swap can be read in catalogs, but its news has not been sent.  A session has the
+# indexes in its cache as they were, and reads the constraint as it is.
+foreach my $verb ($node->pg_version < 18 ? () : ('convert', 'revert'))
+{
+	hold('convert-validated');
+	my $converter = start_psql($node, "CALL hybrid_${verb}_concurrently('r_pkey');");
+	ok(held_at($node, 'convert-validated', $converter), "$verb before the swap");
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	$session->query_safe("LOAD 'hybridindex'; INSERT INTO r VALUES (1) ON CONFLICT (k) DO NOTHING");
+	hold('convert-untold');
+	let_go('convert-validated');
+	ok(held_at($node, 'convert-untold', $converter), "$verb before the news");
+	$session->query('INSERT INTO r VALUES (1) ON CONFLICT ON CONSTRAINT r_pkey DO UPDATE SET n = r.n + 1');
+	unlike($session->{stderr}, qr/ERROR/, "$verb, news to come: ON CONFLICT ON CONSTRAINT");
+	let_go('convert-untold');
+	$session->quit;
+	ok(finish_psql($converter), "$verb goes on") or diag $converter->{err};
+	is(check_index('r_pkey', 'check'), $verb eq 'convert' ? 'hybrid' : 'btree', "r_pkey after $verb");
+}
+
 # A session that loads the library when the executor opens the twin: too late for
 # the twin to be an arbiter.  It is held after it has looked for duplicates, and
 # before it adds its row to either index, by an index that comes before both.

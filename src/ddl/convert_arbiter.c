@@ -27,6 +27,10 @@
  * which index the constraint has, and then opens the indexes of the table.  If the
  * session learns of a swap only then, it finds no arbiter.  So we lock the indexes
  * just before: a lock that is held already brings no news of other sessions.
+ *
+ * The swap can be read in catalogs before its news comes, and the news comes in parts.
+ * So the constraint may have the twin by now, which is invalid by what the session
+ * knows of that.  Then the session forgets all that it knows.
  */
 #include "base/compat.h"
 
@@ -39,6 +43,7 @@
 #include "nodes/execnodes.h"
 #include "parser/parsetree.h"
 #include "storage/lmgr.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 
 /* Returns true if one of the two indexes is to take the place of the other. */
@@ -131,15 +136,37 @@ lock_indexes(Oid relid, Oid constraint, LOCKMODE lockmode)
 	table_close(table, NoLock);
 }
 
+/* Returns false if the constraint's index is invalid by what the session knows. */
+static bool
+has_valid_index(Oid constraint, LOCKMODE lockmode)
+{
+	Oid			indexoid = get_constraint_index(constraint);
+	Relation	index;
+	bool		valid;
+
+	if (!OidIsValid(indexoid))
+		return true;			/* the planner reports that */
+	index = index_open(indexoid, lockmode);
+	valid = index->rd_index->indisvalid;
+	index_close(index, NoLock);
+	return valid;
+}
+
 void
 hyb_lock_arbiters(const Query *query)
 {
 	const RangeTblEntry *table;
+	Oid			constraint = query->onConflict == NULL ? InvalidOid :
+		query->onConflict->constraint;
 
-	if (query->onConflict == NULL || !OidIsValid(query->onConflict->constraint))
+	if (!OidIsValid(constraint))
 		return;
 	table = rt_fetch(query->resultRelation, query->rtable);
-	lock_indexes(table->relid, query->onConflict->constraint,
-				 table->rellockmode);
+	lock_indexes(table->relid, constraint, table->rellockmode);
+	if (!has_valid_index(constraint, table->rellockmode))
+	{
+		InvalidateSystemCaches();
+		lock_indexes(table->relid, constraint, table->rellockmode);
+	}
 	HYB_POINT("plan-constraint");
 }

@@ -213,6 +213,14 @@ make_twins(HybConversion *conversion)
 	return locks;
 }
 
+/* The swap can be read in catalogs, but its news has not been sent. */
+static void
+hold_news(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_COMMIT)
+		HYB_POINT("convert-untold");
+}
+
 static void
 swap_twins(HybConversion *conversion)
 {
@@ -224,7 +232,10 @@ swap_twins(HybConversion *conversion)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	hyb_conversion_swap(conversion);
 	PopActiveSnapshot();
+	if (HYB_POINT_ATTACHED("convert-untold"))
+		RegisterXactCallback(hold_news, NULL);
 	next_phase();
+	UnregisterXactCallback(hold_news, NULL);
 	conversion->state = HYB_CONVERT_SWAPPED;
 	HYB_POINT("convert-swapped");
 
