@@ -256,8 +256,12 @@ IsInjectionPointAttached(const char *name)
 }
 
 /* There are no catalogs; the targets have no collation but "C". */
+#if PG_MAJORVERSION_NUM < 19
+typedef int SysCacheIdentifier;
+#endif
+
 HeapTuple
-SearchSysCache1(int cacheId, Datum key1)
+SearchSysCache1(SysCacheIdentifier cacheId, Datum key1)
 {
 	abort();
 }
@@ -269,14 +273,14 @@ ReleaseSysCache(HeapTuple tuple)
 }
 
 Datum
-SysCacheGetAttr(int cacheId, HeapTuple tup, AttrNumber attributeNumber, bool *isNull)
+SysCacheGetAttr(SysCacheIdentifier cacheId, HeapTuple tup, AttrNumber attributeNumber, bool *isNull)
 {
 	abort();
 }
 
 #if PG_MAJORVERSION_NUM >= 16
 Datum
-SysCacheGetAttrNotNull(int cacheId, HeapTuple tup, AttrNumber attributeNumber)
+SysCacheGetAttrNotNull(SysCacheIdentifier cacheId, HeapTuple tup, AttrNumber attributeNumber)
 {
 	abort();
 }
