@@ -132,6 +132,23 @@ send_query($session, 'RESET client_min_messages; COMMIT');
 is(join('', texts('E', read_replies($session))), '', 'it commits');
 close $session->{socket};
 
+# ---- a timeout while messages are sent ----
+
+# The server sends a line for each savepoint when a merge begins a subtransaction in an
+# insert.  A cancel there would end the session.
+$node->safe_psql('postgres', 'CREATE TABLE timed (k int); CREATE INDEX timed_k ON timed USING hybrid (k)');
+$session = connected(
+	'BEGIN', join('; ', map { "SAVEPOINT a_long_name_of_a_savepoint_$_" } 1 .. 3000),
+	'SET hybridindex.merge_floor = 100', "SET statement_timeout = '300ms'", 'SET client_min_messages = debug5');
+send_query($session, 'INSERT INTO timed SELECT generate_series(1, 3000)');
+$node->poll_query_until('postgres', "SELECT wait_event = 'ClientWrite' OR state <> 'active' FROM pg_stat_activity WHERE pid = $session->{pid}")
+  or die 'the session does not come to a stop';
+usleep(600_000);
+read_replies($session);
+send_query($session, 'ROLLBACK');
+is(join('', grep { /[CEZ]/ } map { $_->[0] } read_replies($session)), 'CZ', 'the session goes on after a timeout in a merge');
+close $session->{socket};
+
 # ---- messages of a comparison function ----
 
 # One message is larger than what the operating system keeps for a client.

@@ -226,8 +226,11 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	HybExplain	explain;
 	PlannedStmt *ours;
 
-	/* SET may be what bounds the time that this takes */
-	if (!IsA(pstmt->utilityStmt, VariableSetStmt))
+	/*
+	 * SET may be what bounds the time that this takes.  An aborted
+	 * transaction forgets what it has gathered.
+	 */
+	if (IsTransactionState() && !IsA(pstmt->utilityStmt, VariableSetStmt))
 		hyb_gather_before_read(InvalidOid);
 	ours = hyb_utility_begin(&utility, pstmt, source, read_only_tree, context);
 	hyb_explain_enter(&explain, pstmt->utilityStmt);

@@ -86,6 +86,36 @@ hyb_as_btree(Relation index)
 	return copy;
 }
 
+static void
+begin_subtransaction(void)
+{
+	BeginInternalSubTransaction(NULL);
+}
+
+/*
+ * Begins or ends a subtransaction, with no cancel and no message to the client.  At
+ * debug5 the server sends a line for each level, and looks for a cancel after each line.
+ * The error would end the session, or leave the subtransaction the current one.  A client
+ * that does not read would keep us from being terminated.  The client's level of messages
+ * is `level` afterwards.
+ */
+static void
+change_subtransaction(void (*change) (void), int level)
+{
+	client_min_messages = ERROR;
+	HOLD_INTERRUPTS();
+	PG_TRY();
+	{
+		change();
+	}
+	PG_FINALLY();
+	{
+		client_min_messages = level;
+	}
+	PG_END_TRY();
+	RESUME_INTERRUPTS();
+}
+
 /*
  * Rolls the subtransaction back in any case, or only after an error.  `work` may run a
  * user's code, which may set lock_timeout too.  So we set it as a function's SET clause
@@ -97,10 +127,11 @@ run_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms, bool rol
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	ErrorData  *volatile error = NULL;
+	int			level = client_min_messages;
 	char		value[16];
 
 	snprintf(value, sizeof(value), "%d", lock_ms);
-	BeginInternalSubTransaction(NULL);
+	change_subtransaction(begin_subtransaction, level);
 	MemoryContextSwitchTo(context);
 	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
@@ -116,9 +147,9 @@ run_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms, bool rol
 	}
 	PG_END_TRY();
 	if (rollback || error != NULL)
-		RollbackAndReleaseCurrentSubTransaction();
+		change_subtransaction(RollbackAndReleaseCurrentSubTransaction, level);
 	else
-		ReleaseCurrentSubTransaction();
+		change_subtransaction(ReleaseCurrentSubTransaction, client_min_messages);
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
 	return error;
