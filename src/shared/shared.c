@@ -110,7 +110,8 @@ typedef struct BuildInCharge
 
 	/*
 	 * Written under AddinShmemInitLock, and not where the library is
-	 * preloaded.
+	 * preloaded.  From its first value on, try_again is a hint, and so is
+	 * draining: a process that tries again writes both without the lock.
 	 */
 	dsm_handle	control;		/* the segment with the control structure, or
 								 * DSM_HANDLE_INVALID; set once */
