@@ -104,6 +104,9 @@ right('line pointers used again');
 SKIP:
 {
 	skip 'a million rows for two bulk deletions', 1 if $version < 17;
+	# VACUUM of 17.0 begins with a bulk deletion of nothing then
+	skip 'NOT TESTED: several bulk deletions, at which an assertion of the server itself fails', 1
+	  if $version == 17 && $node->safe_psql('postgres', 'SHOW debug_assertions') eq 'on';
 	$said = vacuum('id % 3 > 0', 4, 'SET maintenance_work_mem = $$64kB$$;');
 	like($said, qr/index scans: (?!1$)\d+/m, 'several bulk deletions') or diag $said;
 }
