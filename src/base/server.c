@@ -133,10 +133,10 @@ run_in_subtransaction(void (*work) (void *arg), void *arg, int lock_ms, bool rol
 	snprintf(value, sizeof(value), "%d", lock_ms);
 	change_subtransaction(begin_subtransaction, level);
 	MemoryContextSwitchTo(context);
-	(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
 	PG_TRY();
 	{
+		(void) set_config_option("lock_timeout", value, PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
 		work(arg);
 	}
 	PG_CATCH();
