@@ -219,6 +219,7 @@ my @damage = (
 		set8($_[0], 0, $meta{wm_tie}, 0xFF);
 		set32($_[0], 0, $meta{flags}, 0);
 	} ],
+	[ 'levels', qr/The height is 4294967295/, sub { set32($_[0], 0, newer('height'), $none) } ],
 	[ 'levels', qr/points to block \d+ as an internal node, outside the index of/, sub { set32($_[0], 0, newer('root'), 0x7FFFFFF0) } ],
 	[ 'levels', qr/points to block \d+ as an internal node, but that is an internal node already/, sub { set32($_[0], 0, newer('root'), root($_[0])) } ],
 	[ 'levels', qr/In the metapage, the root's stamp lies in the future/, sub { set64($_[0], 0, newer('root_stamp'), get64($_[0], 0, $meta{next_stamp})) } ],
@@ -401,6 +402,10 @@ foreach my $i (0 .. $#damage)
 	like($what, $damage[$i][1], "$damage[$i][0]: $damage[$i][1]");
 	like($what, qr/XX002/, 'the message has its SQLSTATE') if $what !~ /XX002/;
 }
+# a pass goes on, and reads the level
+my ($high) = grep { $damage[$_][1] =~ /4294967295/ } 0 .. $#damage;
+($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_merge('d${high}_i')");
+like($err, qr/index "d${high}_i".*The tree's height is out of range/s, 'a merge notices a height that is out of range');
 like($said{frozen_i}, qr/The frozen entry at offset \d+ lies below the watermark, but is not in the static stage/, 'entries that a merge has lost');
 is($said{"${_}_i"}, '', "template $_ is sound") foreach qw(plain surf points text levels include payload pairs);
 ($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_index_check('text_i', true)");

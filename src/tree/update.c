@@ -152,13 +152,13 @@ hyb_path_load(const HybIndex *ix, const HybRoot *root, const HybPos *pos,
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybChild	at;
 
+	if (root->height > HYB_MAX_HEIGHT)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, "The tree's height is out of range.");
 	memset(path, 0, sizeof(*path));
 	path->height = (int) root->height;
 	path->high.tie = HYB_AFTER;
 	if (path->height == 0)
 		return;
-	if (path->height > HYB_MAX_HEIGHT)
-		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, "The tree's height is out of range.");
 
 	memset(&at, 0, sizeof(at));
 	at.block = root->block;
