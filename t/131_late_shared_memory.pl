@@ -107,6 +107,17 @@ SKIP:
 	is_shared('f', 'not while transactions work without');
 	$node->safe_psql('postgres', "COMMIT PREPARED 'late'");
 	one_key(1, 'beside a session without', $still, "$dir/insert");
+
+	# A transaction begins while another one makes shared memory.
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-shared-locked', 'wait')");
+	my $maker = start_psql($node, "$shared;\n");
+	ok(held_at($node, 'shared-locked', $maker), 'a session is about to make shared memory');
+	my $waiter = start_psql($node, "BEGIN;\n$shared;\nCOMMIT;\n");
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE xact_start < clock_timestamp() - interval '0.5 s' AND wait_event_type IS DISTINCT FROM 'InjectionPoint' AND query ~ 'count.*k = 2000' AND state = 'active'");
+	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-shared-locked'); SELECT injection_points_wakeup('hybrid-shared-locked')");
+	finish_psql($_) foreach $maker, $waiter;
+	is($maker->{out}, "1\nt\n", 'the session has made it');
+	is($waiter->{out}, "1\nt\n", 'the transaction that began meanwhile has it too');
 }
 SKIP:
 {

@@ -405,6 +405,7 @@ make_again(void)
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(1000);
 	}
+	HYB_POINT("shared-locked");
 	seg = find_or_make_control(true);
 	in_charge->draining = 0;
 	LockRelease(&without_tag, ExclusiveLock, false);
