@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Random SQL as a role with no privileges: nothing that it does may crash the
-server, read its memory, meet an internal error, or run its code as another role.
+"""Random SQL as a role with no privileges.  Nothing that it does may crash the server,
+read its memory, meet an internal error, or run its code as another role.  None of its
+statements may wait longer than it would with btree.
 
     sql.py --dir DIR --seconds N [--seed S] [--length N] [--postgres PROGRAM]
     sql.py --dir DIR --replay FILE          an episode that was kept
@@ -13,9 +14,20 @@ call each function, procedure and view that the catalogs have of the extension, 
 every place that can call a function.  Their values have all kinds of types.  Casts,
 types, domains, operators and aggregates are the role's own too.
 
-What is found is in the server's log, or a lost connection; the statements of the
-episode are kept in DIR/found.  PATH must begin with the server's bin
-directory; not as root.
+In half of the episodes sessions of another role, "holder", hold locks meanwhile.  They
+lock their own tables, row types and indexes, and what a comparison function reads.  They
+lock tables of the first role, too.  They have cursors open, and a socket that is not
+read.  A twin database has btree indexes in place of hybrid ones, and the same
+statements run there at the same time.  The server's log says who waits for whom.
+
+What is found is in the server's log, or a lost connection, or a wait:
+* a statement waits for a lock of the holder, and succeeds in the twin without waiting;
+  but for the tables of row types and functions, which sessions may need at other times
+* what waits for no lock, as documents say, or VACUUM for these tables, does wait
+* no timeout ends a statement, or one ends it that has waited for something but a lock,
+  where it succeeds at once in the twin
+The statements of the episode are kept in DIR/found.  PATH must begin with the server's
+bin directory; not as root.
 """
 import argparse
 import json
@@ -25,16 +37,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "ddl")]
 
 from client import Connection, Lost                                     # noqa: E402
-from sql_generator import Catalog, Generator                            # noqa: E402
+from sql_generator import NO_WAIT, Catalog, Generator                   # noqa: E402
 
 PORT = 65451
 VICTIM = (HERE / "sql_victim.sql").read_text()
+HOLDER = (HERE / "sql_holder.sql").read_text()
 MINE = (HERE / "sql_mine.sql").read_text()
 CONFIGURATION = """
 listen_addresses = ''
@@ -46,7 +60,8 @@ shared_buffers = 64MB
 max_worker_processes = 16
 statement_timeout = %ds
 lock_timeout = 5s
-deadlock_timeout = 200ms
+deadlock_timeout = 20ms
+log_lock_waits = on
 jit = off
 log_line_prefix = '%%m [%%p] %%e '
 log_error_verbosity = verbose
@@ -63,6 +78,15 @@ BAD = re.compile(r"TRAP:|PANIC|terminated by signal|\bXX\d\d\d (ERROR|FATAL)|(ER
 # estimators that are made for other operators, and values cast to "unknown".
 NOT_OURS = re.compile(r"patternsel called for operator without a negator|unrecognized operator \d+ for inet selectivity|failed to find conversion function from unknown")
 
+# A line that says that a process waits for a lock, and the one that says who has it.
+WAITS = re.compile(r"process (\d+) still waiting for (\w+ on .*?) after [\d.]+ ms\n(?:.*LOCATION.*\n)?.*holding the lock: ([\d, ]+)\.")
+
+# Seconds in which a statement ends that any timeout can end: those of an episode with
+# locks are much shorter.
+LIMIT = 40
+TIMEOUTS = ("lock_timeout = '100ms'", "statement_timeout = '5s'")
+
+
 class Server:
     def __init__(self, directory, program):
         self.data, self.socket, self.log = directory / "data", directory, directory / "server.log"
@@ -70,7 +94,8 @@ class Server:
         with open(self.data / "postgresql.conf", "a") as f:
             f.write(CONFIGURATION % (directory, PORT, 60 if program else 10))
         self.ctl("start", *(["-p", program] if program else []))
-        self.read = 0
+        self.read = self.read_waits = 0
+        self.type_tables = ()
 
     def ctl(self, *words):
         environment = dict(os.environ)
@@ -78,10 +103,10 @@ class Server:
             environment.update(LD_PRELOAD=environment["HYBRID_PRELOAD"], ASAN_OPTIONS="detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1", UBSAN_OPTIONS="print_stacktrace=1")
         subprocess.run(["pg_ctl", "-D", str(self.data), "-l", str(self.log), "-w", "-t", "300", "-m", "fast", *words], check=True, stdout=subprocess.DEVNULL, env=environment)
 
-    def connect(self, user, database):
+    def connect(self, user, database, options=""):
         for attempt in range(300):
             try:
-                connection = Connection(str(self.socket), PORT, user, database)
+                connection = Connection(str(self.socket), PORT, user, database, options)
                 connection.socket.settimeout(900)
                 return connection
             except (OSError, Lost):
@@ -106,31 +131,202 @@ class Server:
                 if BAD.search(line) and not NOT_OURS.search(line) and not re.search(r"STATEMENT:|CONTEXT:|LOCATION:", line)]
 
 
-def run_episode(server, user, statements, done, errors):
-    """Executes them in a new database; what was found, or None."""
-    server.run("postgres", "postgres", "DROP DATABASE IF EXISTS fuzz WITH (FORCE)", "CREATE DATABASE fuzz TEMPLATE stage").close()
-    server.run(user, "fuzz", MINE).close()
+    def waits(self):
+        """Which processes have begun to wait since the last call: with lock, and its holders."""
+        with open(self.log, "rb") as log:
+            log.seek(self.read_waits)
+            lines = log.read()
+        self.read_waits += len(lines)
+        return [(int(pid), lock, {int(n) for n in holders.split(",")}) for pid, lock, holders in WAITS.findall(lines.decode(errors="replace"))]
+
+
+def as_btree(sql):
+    """Statements for the twin database."""
+    sql = re.sub(r"USING '?hybrid'?", "USING btree", sql).replace("text_hope_ops", "text_ops")
+    sql = re.sub(r"(CALL|PERFORM|SELECT) hybrid_(convert|revert)\w*\(", r"\1 no_function(", sql.replace("hybridindex.replace_btree", "hybridindex.no_setting"))
+    return re.sub(r" WITH \((filter|layout|levels|compression)[^)]*\)", "", sql)
+
+
+class Alone:
+    """The first role's session."""
+    databases = {"fuzz": "stage"}
+
+    def __init__(self, server, user):
+        self.session = server.connect(user, "fuzz")
+        self.found, self.counts = [], {}
+
+    def execute(self, sql):
+        """Returns the answer, and rolls a failed transaction back."""
+        answer = self.session.query(sql)
+        failed = self.session.status == "E"
+        if failed:
+            self.session.query("ROLLBACK")
+        return answer, failed
+
+    def close(self):
+        self.session.close()
+
+
+class Stuck(Exception):
+    """No timeout ends a statement."""
+
+
+class Pair:
+    """A role's sessions in both databases."""
+
+    def __init__(self, server, look, user, options=""):
+        self.look = look
+        self.sessions = [server.connect(user, database, options) for database in ("fuzz", "twin")]
+        self.pids = [int(s.query("SELECT pg_backend_pid()").rows[0][0]) for s in self.sessions]
+        self.pool = ThreadPoolExecutor(2)
+        self.unread = False
+
+    def query(self, sql, twin_sql):
+        """Both answers; times that they took; what the first session was seen waiting for."""
+        return self.both([lambda s=s, text=text: s.query(text) for s, text in zip(self.sessions, (sql, twin_sql))])
+
+    def both(self, calls):
+        begun, took, seen = time.time(), [0, 0], []
+
+        def timed(n, call):
+            answer = call()
+            took[n] = time.time() - begun
+            return answer
+        answers = [self.pool.submit(timed, n, call) for n, call in enumerate(calls)]
+        while wait(answers, 1 if not seen else 0.3).not_done:
+            if not answers[0].done():
+                seen.append(self.look.query("SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity WHERE pid = %d" % self.pids[0]).rows)
+            if time.time() - begun > LIMIT:
+                raise Stuck("the twin" if answers[0].done() else "process %d" % self.pids[0])
+        return [a.result() for a in answers], took, [rows[0][0] or "" for rows in seen if rows]
+
+    def send(self, sql, twin_sql):
+        """Does not read what the sessions answer."""
+        for session, text in zip(self.sessions, (sql, twin_sql)):
+            session.send(b"Q", text.encode() + b"\0")
+        self.unread = True
+
+    def read(self):
+        if self.unread:
+            self.both([lambda s=s: s.finish(None) for s in self.sessions])
+        self.unread = False
+
+    def statuses(self):
+        return [s.status for s in self.sessions]
+
+    def close(self):
+        for session in self.sessions:
+            session.socket.close()
+        self.pool.shutdown(wait=False)
+
+
+class Held:
+    """The first role's session, and those that hold locks, in the database and its twin."""
+    databases = {"fuzz": "stage", "twin": "stage_twin"}
+
+    def __init__(self, server, user):
+        self.server = server
+        self.found = []
+        self.counts = Counter()
+        self.look = server.connect("postgres", "postgres")
+        for name in self.databases:
+            for timeout in TIMEOUTS:
+                self.look.query("ALTER DATABASE %s SET %s" % (name, timeout))
+        self.user = user
+        self.first = Pair(server, self.look, user)
+        self.holders = {name: Pair(server, self.look, "holder") for name in ("holder 1", "holder 2", "unread")}
+
+    def execute(self, item):
+        try:
+            return self.hold(*item) if isinstance(item, list) else self.compare(item)
+        except Stuck as stuck:
+            if "twin" not in str(stuck):
+                self.found.append("%s: no timeout ends %s: %s" % (stuck, item, self.activity()))
+            self.server.ctl("-m", "immediate", "restart")
+            raise
+
+    def activity(self):
+        return [self.look.query(sql).rows for sql in (
+            "SELECT pid, datname, usename, state, wait_event_type, wait_event, pg_blocking_pids(pid), left(query, 100) FROM pg_stat_activity WHERE state <> 'idle'",
+            "SELECT pid, locktype, relation, mode FROM pg_locks WHERE NOT granted")]
+
+    def hold(self, name, sql, twin_sql):
+        if name == "first":
+            self.first.close()
+            self.first = Pair(self.server, self.look, self.user)
+            return None, False
+        pair = self.holders[name]
+        pair.read()
+        if name == "unread" and sql != "ROLLBACK":
+            pair.query("ROLLBACK", "ROLLBACK")
+            pair.send(sql, as_btree(twin_sql))
+            time.sleep(0.05)
+            return None, False
+        answers = pair.query(sql, as_btree(twin_sql))[0]
+        if "E" in pair.statuses() or answers[0].failed() != answers[1].failed():
+            pair.query("ROLLBACK", "ROLLBACK")
+        return None, False
+
+    def compare(self, sql):
+        self.server.waits()
+        (answer, twin), took, seen = self.first.query(sql, as_btree(sql))
+        waits = self.server.waits()
+        holders = {pair.pids[0] for pair in self.holders.values()}
+        mine = [lock for pid, lock, by in waits if pid == self.first.pids[0] and by & holders and not re.search(r"on (transaction|virtual|tuple)", lock)]
+        others = [lock for lock in mine if not re.search(r"on relation (%s) " % "|".join(self.server.type_tables), lock)]
+        code = answer.error["C"] if answer.failed() else None
+        twin_waits = any(pid == self.first.pids[1] for pid, _, _ in waits)
+        like_btree = not twin.failed() and not twin_waits
+        self.counts.update(waits=bool(mine), twin_waits=twin_waits)
+        events = Counter(event for event in seen if not re.match(r"$|Lock |IO |Timeout |Activity ", event))
+        if sql.startswith(NO_WAIT) and (mine or code == "55P03"):
+            self.found.append("waits, though for no lock: %s, %s" % (mine, code))
+        elif re.match(r"VACUUM(?!.*ANALYZE)", sql) and like_btree and mine:
+            self.found.append("VACUUM waits for %s, with btree for nothing" % mine)
+        elif like_btree and others:
+            self.found.append("waits for %s, with btree for nothing" % others)
+        elif code == "57014" and not twin.failed() and took[1] < took[0] / 4 and len(seen) >= 8 and sum(events.values()) > len(seen) * 0.8 \
+                and not (sql.startswith("VACUUM") and "BufferPin BufferPin" in events):
+            self.found.append("a timeout ends a wait for %s after %.1f s, %.1f s with btree" % (events, *took))
+        rolled_back = "E" in self.first.statuses() or self.first.statuses()[0] != self.first.statuses()[1]
+        if rolled_back:
+            self.first.query("ROLLBACK", "ROLLBACK")
+        return answer, rolled_back
+
+    def close(self):
+        for pair in (self.first, *self.holders.values()):
+            pair.close()
+        self.look.close()
+
+
+def run_episode(server, user, statements, held, done, errors, counts):
+    """Executes them in new databases; returns how many failed, and what was found."""
+    kind = Held if held else Alone
+    for name, template in kind.databases.items():
+        server.run("postgres", "postgres", "DROP DATABASE IF EXISTS %s WITH (FORCE)" % name, "CREATE DATABASE %s TEMPLATE %s" % (name, template)).close()
+        server.run(user, name, MINE if name == "fuzz" else as_btree(MINE)).close()
     server.bad_lines()
-    failed = 0
+    failed, episode = 0, None
     try:
-        session = server.connect(user, "fuzz")
+        episode = kind(server, user)
         sql = next(statements)
-        while sql:
+        while sql and not episode.found:
             done.append(sql)
-            answer = session.query(sql)
-            if answer.failed():
+            answer, rolled_back = episode.execute(sql)
+            if answer and answer.failed():
                 failed += 1
                 errors[answer.error["C"] + " " + re.sub(r"[\w.]*\d+\w*", "N", answer.error["M"][:100])] += 1
-            if session.status == "E":
+            if rolled_back:
                 done.append("ROLLBACK")
-                session.query("ROLLBACK")
-            sql = statements.send(not answer.failed())
-    except StopIteration:
-        session.close()
+            sql = statements.send(not (answer and answer.failed()))
+    except (StopIteration, Stuck):
+        pass
     except Lost as lost:
         time.sleep(1)
         return failed, ["%s" % lost] + server.bad_lines()
-    return failed, server.bad_lines()
+    episode.close()
+    counts.update(episode.counts)
+    return failed, episode.found + server.bad_lines()
 
 
 def main():
@@ -144,10 +340,12 @@ def main():
     parser.add_argument("--replay", type=Path)
     options = parser.parse_args()
     server = Server(options.dir.resolve(), options.postgres)
-    roles = "CREATE ROLE victim LOGIN; CREATE ROLE nothing LOGIN; CREATE ROLE granted LOGIN"
-    server.run("postgres", "postgres", roles, "CREATE DATABASE stage").close()
-    stage = server.run("postgres", "stage", VICTIM)
+    roles = "CREATE ROLE victim LOGIN; CREATE ROLE nothing LOGIN; CREATE ROLE granted LOGIN; CREATE ROLE holder LOGIN"
+    server.run("postgres", "postgres", roles, "CREATE DATABASE stage", "CREATE DATABASE stage_twin").close()
+    server.run("postgres", "stage_twin", as_btree(VICTIM), as_btree(HOLDER)).close()
+    stage = server.run("postgres", "stage", VICTIM, HOLDER)
     catalog = Catalog(stage)
+    server.type_tables = [row[0] for row in stage.query("SELECT oid FROM pg_class WHERE relnamespace = 'its'::regnamespace AND relname IN ('part', 'bare', 'looked_up')").rows]
     stage.close()
     try:
         return search(server, catalog, options)
@@ -158,16 +356,17 @@ def main():
 def search(server, catalog, options):
     found = options.dir / "found"
     found.mkdir(exist_ok=True)
-    counts = {"episodes": 0, "statements": 0, "failed": 0, "found": 0}
+    counts = Counter(episodes=0, statements=0, failed=0, waits=0, twin_waits=0, found=0)
     errors = Counter()
     seed, until = options.seed, time.time() + options.seconds
     while time.time() < until:
-        generator, done = Generator(seed, catalog), []
+        held, done = seed % 2 == 0, []
+        generator = Generator(seed, catalog, held)
         user, statements = generator.pick("nothing", "granted", "granted"), generator.statements(options.length)
         if options.replay:
             user, kept = json.loads(options.replay.read_text())
-            statements = (sql for sql in kept)
-        failed, bad = run_episode(server, user, statements, done, errors)
+            held, statements = any(isinstance(item, list) for item in kept), (item for item in kept)
+        failed, bad = run_episode(server, user, statements, held, done, errors, counts)
         for key, n in (("episodes", 1), ("statements", len(done)), ("failed", failed), ("found", len(bad))):
             counts[key] += n
         if bad:
@@ -178,7 +377,7 @@ def search(server, catalog, options):
         seed += 1
     for error, n in errors.most_common(options.errors):
         print("%d times %s" % (n, error))
-    print(", ".join("%d %s" % (n, key) for key, n in counts.items()))
+    print(", ".join("%d %s" % (n, key.replace("twin_", "twin's ")) for key, n in counts.items()))
     return 1 if counts["found"] else 0
 
 

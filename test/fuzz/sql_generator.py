@@ -11,6 +11,12 @@ LITERALS = ["1", "'x'", "NULL", "''", "'{1,2}'", "'(1,x)'", "-1", "2147483648", 
             "md5('1')", "md5('1')::uuid", "now()", "'00'", "ROW()", "ARRAY[1]", "ARRAY[NULL::int]", "pg_sleep(0)", "textout('x')", "current_user", "random()"]
 
 
+# What waits for no lock, as documents say, has this before it.
+NO_WAIT = "/* waits for no lock */ "
+TABLES = ["its.t", "its.t", "mine.r", "mine.r", "mine.t", "its.part", "its.part", "its.looked_up", "hers.t"]
+MODES = ["ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE", "ACCESS EXCLUSIVE"]
+
+
 class Catalog:
     """What the extension has, and what of the server's can be had with it."""
 
@@ -29,9 +35,11 @@ class Catalog:
 
 
 class Generator:
-    """Statements, with the objects that earlier ones have made."""
+    """Statements, with the objects that earlier ones have made.  With `held` some are of
+    other sessions, which hold locks: the session's name, its statements, and what a
+    session of the twin database with the same locks is to do."""
 
-    def __init__(self, seed, catalog):
+    def __init__(self, seed, catalog, held=False):
         self.random = random.Random(seed)
         self.catalog = catalog
         self.n = 0
@@ -40,6 +48,8 @@ class Generator:
         self.actions = [(10, self.call), (3, self.procedure), (4, self.cast), (4, self.type), (3, self.alter_type), (4, self.use_cast), (6, self.use_rows), (4, self.operator), (4, self.use_operator),
                         (1, self.aggregate), (2, self.index), (3, self.change), (2, self.ddl), (2, self.set), (2, self.view), (2, self.transaction), (2, self.scan),
                         (1, self.wrapper)]
+        if held:
+            self.actions += [(12, self.hold), (12, self.by_keys), (10, self.no_wait)]
 
     def pick(self, *choices):
         return self.random.choice(choices)
@@ -280,3 +290,58 @@ class Generator:
     def scan(self):
         return "SELECT count(*) FROM mine.t WHERE %s %s %s" % (self.pick("i", "t", "u", "n", "a", "b"), self.pick("=", "<", ">=", "IS DISTINCT FROM", "= ANY"), self.pick(
             self.value(), "(ARRAY[%s])" % self.value()))
+
+    # ---- beside sessions that hold locks ----
+
+    def row_table(self):
+        return self.pick("its.t", "mine.r", "mine.r")
+
+    def by_keys(self):
+        """Statements whose indexes compare values of the other role's types."""
+        one = "(SELECT k FROM its.t WHERE n = %d LIMIT 1)" % self.random.randrange(50)
+        return self.pick(
+            "SET enable_seqscan = off; SELECT count(*) FROM %%s WHERE k %s %s" % (self.pick("=", "<", ">="), one), "SELECT n FROM %%s ORDER BY k LIMIT %d" % self.pick(1, 100),
+            "SET enable_seqscan = off; SELECT count(*) FROM %%s WHERE n = %d" % self.random.randrange(60), "SELECT c, n FROM %s ORDER BY c, n LIMIT 5",
+            "INSERT INTO %%s SELECT k, c, n FROM its.t LIMIT %d" % self.pick(1, 1, 30, 400), "DELETE FROM %%s WHERE n = %d" % self.random.randrange(60),
+            "UPDATE %%s SET n = n + 1 WHERE n = %d" % self.random.randrange(60), "VACUUM mine.r", "VACUUM (FREEZE) mine.r", "VACUUM (PARALLEL 2) mine.r", "ANALYZE mine.r", "REINDEX TABLE mine.r",
+            "SELECT hybrid_merge('%s')" % self.pick("mine.r_k", "mine.r_c", "mine.r_n"), "SELECT hybrid_index_check('%s')" % self.pick("mine.r_k", "mine.r_n"),
+            "TRUNCATE mine.r").replace("%s", self.row_table())
+
+    def no_wait(self):
+        return NO_WAIT + self.pick("SELECT * FROM hybrid_indexes", "SELECT * FROM hybrid_advice", "SELECT count(*) FROM hybrid_merge_progress",
+                                   "SELECT * FROM hybrid_index_stats('%s', true)" % self.pick("mine.r_k", "mine.r_c", "mine.r_n", "mine.mine_i"), "SELECT * FROM hybrid_estimate('%s', true)" % self.pick("mine.mine_b", "mine.s_k", "mine.s_k"))
+
+    def hold(self):
+        if self.random.random() < 0.2:
+            return ["first", "", ""]    # a new session, which knows no type
+        session = self.pick("holder 1", "holder 2", "unread")
+        if self.random.random() < 0.3:
+            return [session, "ROLLBACK", "ROLLBACK"]
+        if session == "unread":
+            return self.unread()
+        if self.random.random() < 0.3:
+            return [session] + ["BEGIN; " + sql for sql in self.used_by_holder()]
+        sql = self.pick(
+            "LOCK TABLE %s IN %s MODE" % (self.pick(*TABLES), self.pick(*MODES)), "LOCK TABLE its.part, its.looked_up", "LOCK TABLE its.part",
+            "TRUNCATE %s" % self.pick("its.t", "its.part", "mine.r", "mine.t"), "ALTER TABLE its.part ADD COLUMN c int", "ALTER TABLE its.part SET (fillfactor = 80)",
+            "ALTER TYPE its.bare ADD ATTRIBUTE c int", "ALTER TYPE its.bare DROP ATTRIBUTE b", "ALTER TYPE its.bare RENAME ATTRIBUTE a TO d", "ALTER FUNCTION its.cmp COST 7",
+            "REINDEX INDEX its.%s" % self.pick("t_k", "t_n"), "DROP INDEX its.t_c", "CREATE INDEX ON its.t (n)", "ANALYZE its.t", "UPDATE mine.t SET n = n WHERE i = 3",
+            "DECLARE c%d CURSOR FOR SELECT i FROM mine.t WHERE i >= 0 ORDER BY i; FETCH 1 FROM c%d" % (self.n, self.n))
+        self.n += 1
+        return [session, "BEGIN; " + sql, "BEGIN; " + sql]
+
+    def used_by_holder(self):
+        """What comes to an index, and the same locks without: btree compares with a page
+        locked, and may end in a deadlock that nothing detects."""
+        table = self.row_table()
+        return self.pick(("SET LOCAL enable_seqscan = off; SELECT count(*) FROM %s WHERE k = (SELECT k FROM its.t LIMIT 1)" % table, "LOCK TABLE %s, its.t IN ACCESS SHARE MODE" % table),
+                         ("INSERT INTO %s SELECT k, c, n FROM its.t LIMIT 100" % table, "LOCK TABLE %s IN ROW EXCLUSIVE MODE; LOCK TABLE its.t IN ACCESS SHARE MODE" % table),
+                         ("SELECT hybrid_merge('its.%s')" % self.pick("t_k", "t_n"), "LOCK TABLE its.t IN ACCESS SHARE MODE"))
+
+    def unread(self):
+        """Has its socket filled before or amid its work, and is not read."""
+        lock = "BEGIN; LOCK TABLE its.t, mine.r, mine.t IN ROW EXCLUSIVE MODE; "
+        fill = "SELECT repeat('x', %d); "
+        saved = "".join("SAVEPOINT a_long_name_of_a_savepoint_%d; " % i for i in range(self.pick(0, 20, 300)))
+        work = "INSERT INTO %s SELECT k, c, n FROM its.t LIMIT 500; SELECT hybrid_merge('its.%s'); " % (self.row_table(), self.pick("t_k", "t_n"))
+        return ["unread", lock + saved + "SET client_min_messages = debug5; " + fill % self.random.randrange(230000) + work + fill % 5000000, lock + fill % 5000000]
