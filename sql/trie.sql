@@ -383,3 +383,12 @@ SELECT count(*) FILTER (WHERE hybrid_may_contain('tp_may_k', hashint8extended(i,
 	count(*) FILTER (WHERE hybrid_may_contain('tp_may_k', hashint8extended(i, 8))) BETWEEN 0 AND 2000 AS absent
 FROM generate_series(1, 2000) i;
 DROP TABLE tp_may;
+
+-- what is known of the greatest key are the first bits that its leaf keeps
+CREATE TABLE tp_top (k int8);
+INSERT INTO tp_top SELECT hashint8extended(i, 0) FROM generate_series(1, 50000) i;
+CREATE UNIQUE INDEX tp_top_k ON tp_top USING hybrid (k) WITH (layout = trie);
+SELECT hyb_error('INSERT INTO tp_top SELECT max(k) FROM tp_top') ~ '^23505' AS refused;
+INSERT INTO tp_top SELECT max(k) + 1 FROM tp_top;
+SELECT hyb_check('tp_top');
+DROP TABLE tp_top;
