@@ -415,6 +415,51 @@ test_all_pinned(bool end)
 	settle();
 }
 
+/*
+ * Scans have pinned all blocks that the first page of the free list names, and those
+ * of the second one are used up.  The second page stays, since the first one has a
+ * link to it.
+ */
+static void
+test_second_page_empty(void)
+{
+	HybMetaPage *meta;
+	BlockNumber first;
+	BlockNumber second;
+
+	ix = index_file_create(NULL);
+	meta = index_file_meta();
+	memset(used, 0, sizeof(used));
+	for (int i = 0; i < (int) HYB_FREELIST_CAPACITY + 5; i++)
+	{
+		BlockNumber block = index_file_extend();
+
+		hyb_page_init(index_file_page(block), ix, HYB_PAGE_DELTA, 0, 1);
+		index_file_log(block);
+		meta->pending[meta->npending++] = block;
+		index_file_log(HYB_METAPAGE_BLKNO);
+		settle();
+	}
+	first = meta->freelist;
+	second = hyb_page_opaque(index_file_page(first))->link;
+	CHECK(hyb_page_opaque(index_file_page(first))->count == 3 &&
+		  hyb_page_opaque(index_file_page(second))->count == HYB_FREELIST_CAPACITY,
+		  "the pages of the free list are not as the test wants them");
+	for (int i = 0; i < 3; i++)
+		index_file_pin(hyb_freelist_blocks(index_file_page(first))[i]);
+	while (hyb_page_opaque(index_file_page(second))->count > 0)
+	{
+		reserve(HYB_MAX_PENDING, 0);
+		while (meta->npending > 0)
+			used[meta->pending[--meta->npending]] = true;
+		index_file_log(HYB_METAPAGE_BLKNO);
+	}
+	CHECK(count[FREE] == 5, "%d blocks are free", count[FREE]);
+	pin_some(0);
+	reserve(5, 0);
+	CHECK(count[FREE] == 0, "%d blocks are still free", count[FREE]);
+}
+
 int
 main(void)
 {
@@ -425,6 +470,7 @@ main(void)
 		test_long_list();
 		test_all_pinned(false);
 		test_all_pinned(true);
+		test_second_page_empty();
 		test_random();
 	}
 	return unit_report("space");
