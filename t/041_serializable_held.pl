@@ -185,15 +185,15 @@ sub one_fails
 	is(let_end($reader) + let_end($inserter), 2, 'blocks are used again: both succeed');
 }
 
-# Two leaves become one, and the server has room for two more locks: for one that is
+# Three leaves become one, and the server has room for two more locks: for one that is
 # on the first leaf, and for the first of two on the second.  It removes both when the
-# last has no room.
+# last has no room.  Then it has room for the one that is on the third leaf.
 {
 	my @tables = map { "z$_" } 1 .. 24;
-	fill(240);
-	run('DELETE FROM p WHERE k BETWEEN 300 AND 6900',
+	fill(480);
+	run('DELETE FROM p WHERE k BETWEEN 300 AND 14100 AND k NOT BETWEEN 7100 AND 7300',
 		map { "CREATE TABLE $_ WITH (fillfactor = 10) AS SELECT i, repeat(md5(i::text), 11) FROM generate_series(1, 50) i" } @tables);
-	cmp_ok($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('p_k')"), '>', 1, 'there are several leaves');
+	cmp_ok($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('p_k')"), '>', 2, 'there are several leaves');
 	my $inserter = start_inserter("INSERT INTO p VALUES (45, 'new')");
 	my $reader = start_reader('SELECT k FROM p WHERE k BETWEEN 40 AND 50');
 
@@ -205,7 +205,7 @@ sub one_fails
 		wait_file($name);
 		return $session;
 	};
-	my @others = map { $start->('SELECT k FROM p WHERE k BETWEEN 7190 AND 7199') } 1 .. 2;
+	my @others = map { $start->("SELECT k FROM p WHERE k BETWEEN $_ AND $_ + 9") } 7190, 7190, 14390;
 	my $room = $start->(q{SELECT i FROM z24 WHERE ctid = '(0,1)'; SELECT i FROM z24 WHERE ctid = '(0,2)'});
 	push @others, $start->(<<'EOF') foreach 1 .. 4;
 DO $$
@@ -222,7 +222,7 @@ EOF
 	my $all = $locks->();
 	let_end($room);
 	is($locks->(), $all - 2, 'there is room for two locks');
-	run('VACUUM p', "INSERT INTO p VALUES (10, 'merged'), (7100, 'merged')", "SELECT hybrid_merge('p_k')");
+	run('VACUUM p', "INSERT INTO p VALUES (10, 'merged'), (14300, 'merged')", "SELECT hybrid_merge('p_k')");
 	is($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('p_k')"), '1', 'one leaf is left');
 	one_fails('no room for a lock', let_end($reader) + let_end($inserter), $reader, $inserter);
 	let_end($_) foreach @others;
