@@ -2,7 +2,8 @@
 # A session keeps at most 1 kB more for each hybrid index that it has used than for a
 # btree index.  Partitions are used in turn, by scans of each index and by changes of
 # rows.  A session that has used 200 more partitions is compared with another one.
-# What it keeps of an index goes with the index's entry in the relation cache.
+# What it keeps of an index goes with the index's entry in the relation cache, and what
+# it keeps of a merge with the merge.
 
 use strict;
 use warnings;
@@ -93,6 +94,41 @@ CALL analyze_often(300);
 SELECT (used_bytes - :before) / 300 FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext';
 EOF
 cmp_ok($grown, '<', 64, 'a session that reads the description of an index again and again does not grow');
+
+# ---- merges that fail ----
+
+$grown = $node->safe_psql('postgres', <<'EOF');
+CREATE FUNCTION fails_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF current_setting('memory.fails', true) = 'on' THEN
+		RAISE EXCEPTION 'this comparison fails';
+	END IF;
+	RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS fails_ops FOR TYPE int USING hybrid AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 fails_cmp(int, int);
+CREATE TABLE f (k int);
+CREATE INDEX f_k ON f USING hybrid (k fails_ops);
+INSERT INTO f SELECT generate_series(1, 300);
+CREATE PROCEDURE fail_often(rounds int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. rounds LOOP
+		BEGIN
+			PERFORM hybrid_merge('f_k');
+			RAISE 'it has not failed';
+		EXCEPTION WHEN raise_exception THEN
+			IF sqlerrm <> 'this comparison fails' THEN RAISE; END IF;
+		END;
+		COMMIT;
+	END LOOP;
+END $$;
+SET memory.fails = on;
+CALL fail_often(5);
+SELECT sum(total_bytes) AS before FROM pg_backend_memory_contexts \gset
+CALL fail_often(100);
+SELECT (sum(total_bytes) - :before) / 100 FROM pg_backend_memory_contexts;
+EOF
+cmp_ok($grown, '<', 512, 'a session whose merges fail again and again does not grow');
 
 $node->stop;
 done_testing();

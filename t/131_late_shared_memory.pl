@@ -70,7 +70,7 @@ is_shared('f', 'without shared memory');
 like(slurp_file($node->logfile, $log), qr/LOG:  hybridindex works without shared memory/, 'the log says so');
 
 # One session has worked without it, and has a tree of its own.  Another one does, in a
-# transaction that goes on.
+# transaction that goes on, after one that was rolled back.
 my $dir = PostgreSQL::Test::Utils::tempdir();
 
 # A line of a script: wait for a file.
@@ -83,6 +83,9 @@ $shared;
 EOF
 my $still = start_psql($node, <<EOF, wait_line('insert'), "INSERT INTO t VALUES (1);\nCOMMIT;\n");
 SET enable_seqscan = off;
+BEGIN;
+SELECT count(*) FROM t WHERE k = 2000;
+ROLLBACK;
 BEGIN;
 SAVEPOINT s;
 SELECT count(*) FROM t WHERE k = 2000;
