@@ -137,10 +137,12 @@ list_blocks(void *arg, const HybChild *page, int height)
 	if (learn->nblocks == HYB_LEARN_MAX_PAGES)
 		hyb_corrupted(learn->ix->rel, page->block, "There are more pages than the metapage counts.");
 	learn->blocks[learn->nblocks++] = page->block;
-	if (BlockNumberIsValid(filter) && filter != learn->last_filter &&
-		learn->nblocks < HYB_LEARN_MAX_PAGES)
-		learn->blocks[learn->nblocks++] = filter;
+	/* a leaf without a filter may lie between two that share a page */
+	if (!BlockNumberIsValid(filter) || filter == learn->last_filter)
+		return;
 	learn->last_filter = filter;
+	if (learn->nblocks < HYB_LEARN_MAX_PAGES)
+		learn->blocks[learn->nblocks++] = filter;
 }
 
 /* ---- learning ---- */
