@@ -196,8 +196,9 @@ partition_not_heap(Oid relid)
 {
 	ListCell   *lc;
 
-	foreach(lc, get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ?
-			find_all_inheritors(relid, NoLock, NULL) : NIL)
+	if (get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
+		return NULL;
+	foreach(lc, find_all_inheritors(relid, NoLock, NULL))
 	{
 		char	   *detail = hyb_not_heap(lfirst_oid(lc));
 

@@ -446,6 +446,15 @@ can_compare(HybKeyDesc *desc)
 	return error == NULL;
 }
 
+static void
+flag_dead_entries(HybIndex *ix, HybTree *tree, HybArena *arena, const HybEntry *dead,
+				  int ndead)
+{
+	for (int i = 0; i < ndead; i++)
+		if (hyb_key_is_pure(ix->desc, dead[i].bytes, dead[i].keylen))
+			flag_log_entry(ix, tree, arena, &dead[i], HYB_ENTRY_DEAD);
+}
+
 /* Entries that it cannot find in a tree go with the tree. */
 void
 hyb_log_mark_dead(HybIndex *ix, uint64 generation,
@@ -456,9 +465,7 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 
 	if (cache->stage != NULL && cache->busy == 0 &&
 		(tree = hyb_stage_tree(cache->stage, generation)) != NULL)
-		for (int i = 0; i < ndead; i++)
-			if (hyb_key_is_pure(ix->desc, dead[i].bytes, dead[i].keylen))
-				flag_log_entry(ix, tree, cache->arena, &dead[i], HYB_ENTRY_DEAD);
+		flag_dead_entries(ix, tree, cache->arena, dead, ndead);
 
 	while (hyb_slot_find(cache))
 	{
@@ -474,15 +481,9 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 			shared->stage.marks++;
 			tree = hyb_stage_tree(&shared->stage, generation);
 			if (tree != NULL && !comparable)
-			{
-				hyb_stage_clear(&shared->stage, &hyb_shared_arena);
-				shared->tree_bytes = 0;
-			}
+				hyb_slot_clear_trees(shared);
 			else if (tree != NULL)
-				for (int i = 0; i < ndead; i++)
-					if (hyb_key_is_pure(ix->desc, dead[i].bytes, dead[i].keylen))
-						flag_log_entry(ix, tree, &hyb_shared_arena, &dead[i],
-									   HYB_ENTRY_DEAD);
+				flag_dead_entries(ix, tree, &hyb_shared_arena, dead, ndead);
 			LWLockRelease(&shared->lock);
 			break;
 		}

@@ -163,14 +163,6 @@ claim_retry(HybStage *stage)
 	return true;
 }
 
-/* Free what has been built.  The stage is locked exclusively. */
-static void
-clear_trees(HybStageAccess *access)
-{
-	hyb_stage_clear(access->stage, access->arena);
-	access->shared->tree_bytes = 0;
-}
-
 /* Give up, and free what has been built. */
 static void
 note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation)
@@ -186,7 +178,7 @@ note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation)
 		access->cache->merge_wanted = true;
 	stage->nofit_generation = generation;
 	stage->nofit_bytes = hyb_stage_bytes(stage);
-	clear_trees(access);
+	hyb_slot_clear_trees(access->shared);
 	unlock_shared_stage(access);
 }
 
@@ -329,7 +321,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			return HYB_STAGE_READY;
 		}
 		if (result == HYB_STAGE_IMPURE)
-			clear_trees(access);
+			hyb_slot_clear_trees(access->shared);
 		if (result == HYB_STAGE_STALE || result == HYB_STAGE_UNFINISHED ||
 			result == HYB_STAGE_IMPURE)
 		{
@@ -562,7 +554,7 @@ hyb_log_catch_up(HybIndex *ix, const HybVersion *version)
 			access.stage->synced[HYB_ACTIVE])
 			result = hyb_stage_catch_up(ix, &access, version, HYB_FETCH_ACTIVE);
 		if (result == HYB_STAGE_IMPURE)
-			clear_trees(&access);
+			hyb_slot_clear_trees(access.shared);
 		LWLockRelease(&access.shared->lock);
 		if (result != HYB_STAGE_MORE &&
 			(result != HYB_STAGE_MEMORY || !reserve_more(ix, &access, &wanted)))

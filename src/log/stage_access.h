@@ -84,8 +84,8 @@ extern HybStageResult hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
 /*
  * Catch the trees in `want` (HYB_FETCH_*) up with the log as it is now, and
  * lock the stage for reading.  READY: end with hyb_stage_close.  STALE, and
- * UNFINISHED, which only a brief caller gets, and MEMORY: nothing is held.  `pure`: all that
- * the caller will compare with the stage's entries is.
+ * UNFINISHED, which only a brief caller gets, and MEMORY: nothing is held.
+ * `pure`: all that the caller will compare with the stage's entries is.
  */
 extern HybStageResult hyb_stage_open(HybIndex *ix, const HybVersion *version,
 									 int want, bool brief, bool pure,

@@ -7,10 +7,10 @@
  * It releases all locks between them, so DDL never waits long for it.  It locks
  * tables and indexes without waiting, and waits for no other relation that comparison
  * functions need for longer than HYB_SHORT_WAIT_MS.  What is locked is put off.  If
- * other indexes wait for a worker, it leaves an index after a turn.  When nothing is left to do, it stays for a
- * little, since starting a process costs as much as merging a small index.  It
- * stays longer if requests wait for their time and no other worker looks after
- * them.
+ * other indexes wait for a worker, it leaves an index after a turn.  When nothing is
+ * left to do, it stays for a little, since starting a process costs as much as merging
+ * a small index.  It stays longer if requests wait for their time and no other worker
+ * looks after them.
  *
  * A sweep is a task for a database, not for one index: the worker looks at all of
  * its indexes, and puts those on the list that have something to merge.

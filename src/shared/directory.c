@@ -485,6 +485,16 @@ hyb_slots_scarce(void)
 		(TimestampTz) pg_atomic_read_u64(&hyb_directory->evicted_at);
 }
 
+/* ---- trees ---- */
+
+void
+hyb_slot_clear_trees(HybSharedSlot *slot)
+{
+	Assert(LWLockHeldByMeInMode(&slot->lock, LW_EXCLUSIVE) && hyb_arena_attached());
+	hyb_stage_clear(&slot->stage, &hyb_shared_arena);
+	slot->tree_bytes = 0;
+}
+
 /* ---- trees of all slots; no lock is held ---- */
 
 /* Free the trees of a slot, unless it is in use; returns their bytes. */
@@ -504,8 +514,7 @@ evict_trees(HybSharedSlot *slot)
 		freed = slot->tree_bytes;
 		if (stage->trees[HYB_ACTIVE].nentries > 0)
 			hyb_stage_note_loss(stage, stage->trees[HYB_ACTIVE].generation);
-		hyb_stage_clear(stage, &hyb_shared_arena);
-		slot->tree_bytes = 0;
+		hyb_slot_clear_trees(slot);
 	}
 	LWLockRelease(&slot->lock);
 	hyb_arena_trim(&hyb_shared_arena);

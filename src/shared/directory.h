@@ -180,6 +180,9 @@ extern void hyb_slots_forget(Relation rel);
 extern bool hyb_slots_scarce(void);
 extern void hyb_slots_set_scarce(void);
 
+/* Frees the trees of a slot, which is locked exclusively.  The arena is attached. */
+extern void hyb_slot_clear_trees(HybSharedSlot *slot);
+
 /* Bytes of trees that could be evicted, as far as one can tell. */
 extern uint64 hyb_slots_evictable(void);
 

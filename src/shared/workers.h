@@ -29,9 +29,9 @@
  *
  * What is displaced, or finds no place, is not forgotten: a request for a sweep
  * of its database takes a place, that of any owner if it must.  Only a list that
- * has sweeps of HYB_REQUESTS databases takes no more of them.  The metapage of each index says whether it
- * has something to merge.  So a worker that sweeps looks at all indexes of its
- * database, and asks again for those that have.
+ * has sweeps of HYB_REQUESTS databases takes no more of them.  The metapage of each
+ * index says whether it has something to merge.  So a worker that sweeps looks at all
+ * indexes of its database, and asks again for those that have.
  */
 #ifndef HYB_WORKERS_H
 #define HYB_WORKERS_H
