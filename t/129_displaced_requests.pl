@@ -41,9 +41,40 @@ DO \$\$ BEGIN FOR i IN 1 .. $indexes LOOP
 END LOOP; END \$\$;
 SQL
 
+# The session that has locked the greedy role's tables.
+my $locker;
+
+sub wait_until_locked
+{
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die "nothing is locked: $locker->{err}";
+	return;
+}
+
+sub release_locks
+{
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+	finish_psql($locker);
+	return;
+}
+
+# What modest inserts is worth a merge only when the index has been quiet for some
+# time, which is a worker's work.
+sub fill_modest
+{
+	my ($table) = @_;
+	$node->safe_psql('postgres', <<SQL, extra_params => [ '-U', 'modest' ]);
+SET hybridindex.merge_floor = 1000000;
+CREATE TABLE modest.$table (k int8);
+INSERT INTO modest.$table SELECT hashint8extended(i, 0) FROM generate_series(1, 45000) i;
+CREATE INDEX ${table}_k ON modest.$table USING hybrid (k);
+INSERT INTO modest.$table SELECT hashint8extended(i, 1) FROM generate_series(1, 45000) i;
+SQL
+	return;
+}
+
 # All tables are locked.  The first 260 indexes are left to a worker by hybrid_merge,
 # which fails, the others by insertions.
-my $locker = start_psql($node, <<SQL);
+$locker = start_psql($node, <<SQL);
 SET ROLE greedy;
 BEGIN;
 DO \$\$ BEGIN FOR i IN 1 .. $indexes LOOP EXECUTE format('LOCK TABLE greedy.t%s', i); END LOOP; END \$\$;
@@ -60,21 +91,12 @@ DO \$\$ BEGIN FOR i IN 1 .. $indexes LOOP
 END LOOP; END \$\$;
 SELECT pg_sleep(600);
 SQL
-$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die "nothing is locked: $locker->{err}";
+wait_until_locked();
 
-# What modest inserts is worth a merge only when the index has been quiet for some
-# time, which is a worker's work.
-$node->safe_psql('postgres', <<'SQL', extra_params => [ '-U', 'modest' ]);
-SET hybridindex.merge_floor = 1000000;
-CREATE TABLE modest.t (k int8);
-INSERT INTO modest.t SELECT hashint8extended(i, 0) FROM generate_series(1, 45000) i;
-CREATE INDEX t_k ON modest.t USING hybrid (k);
-INSERT INTO modest.t SELECT hashint8extended(i, 1) FROM generate_series(1, 45000) i;
-SQL
+fill_modest('t');
 ok($node->poll_query_until('postgres', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('modest.t_k')"),
 	"a modest role's index is merged while the list is full of a greedy role's");
-$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
-finish_psql($locker);
+release_locks();
 my $fails = () = $locker->{err} =~ /NOTICE:  failed/g;
 is($fails, 260, 'merges that failed were left to a worker');
 
@@ -96,16 +118,9 @@ DO \$\$ BEGIN FOR i IN 1 .. 256 LOOP
 END LOOP; END \$\$;
 SELECT pg_sleep(600);
 SQL
-$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die "nothing is locked: $locker->{err}";
-$node->safe_psql('postgres', <<'SQL', extra_params => [ '-U', 'modest' ]);
-SET hybridindex.merge_floor = 1000000;
-CREATE TABLE modest.u (k int8);
-INSERT INTO modest.u SELECT hashint8extended(i, 0) FROM generate_series(1, 45000) i;
-CREATE INDEX u_k ON modest.u USING hybrid (k);
-INSERT INTO modest.u SELECT hashint8extended(i, 1) FROM generate_series(1, 45000) i;
-SQL
-$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
-finish_psql($locker);
+wait_until_locked();
+fill_modest('u');
+release_locks();
 ok($node->poll_query_until('postgres', "SELECT merges > 0 FROM hybrid_index_stats('modest.u_k')"),
 	'a role whose request has found no place is served later');
 

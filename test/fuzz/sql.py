@@ -78,7 +78,7 @@ BAD = re.compile(r"TRAP:|PANIC|terminated by signal|\bXX\d\d\d (ERROR|FATAL)|(ER
 # estimators that are made for other operators, and values cast to "unknown".
 NOT_OURS = re.compile(r"patternsel called for operator without a negator|unrecognized operator \d+ for inet selectivity|failed to find conversion function from unknown")
 
-# A line that says that a process waits for a lock, and the one that says who has it.
+# Two lines of the server's log: a process waits for a lock; these processes have it.
 WAITS = re.compile(r"process (\d+) still waiting for (\w+ on .*?) after [\d.]+ ms\n(?:.*LOCATION.*\n)?.*holding the lock: ([\d, ]+)\.")
 
 # Seconds in which a statement ends that any timeout can end: those of an episode with

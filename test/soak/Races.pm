@@ -145,7 +145,7 @@ sub finish
 	return !@{ $session->{answer}{errors} };
 }
 
-# A new session, which has run the queries; undef if there is none to be had.
+# Returns a new session that has run the queries, or undef if the server refuses it.
 sub connected
 {
 	my ($races, $name, @queries) = @_;
