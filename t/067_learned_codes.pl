@@ -113,6 +113,25 @@ is(($primary->psql('postgres', 'INSERT INTO t SELECT * FROM t WHERE id = 77'))[0
 	3, 'unique afterwards');
 is($cursor->query_safe('SELECT count(*) FROM t WHERE s LIKE \'key.%\''),
 	'946', 'a session that used the index before');
+
+# leaves share a filter page, on both sides of those of successive numbers, which
+# have so many keys that they have no filter
+$primary->safe_psql('postgres', <<EOF);
+CREATE TABLE sides (n int8, s text COLLATE "C");
+CREATE INDEX sides_s ON sides USING hybrid (n, s text_hope_ops) WITH (filter = points);
+EOF
+$cursor->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT n FROM sides ORDER BY n; FETCH c');
+$primary->safe_psql('postgres', <<EOF);
+INSERT INTO sides SELECT hashint8extended(i, 1), md5(i::text) FROM generate_series(1, 1000) i
+UNION ALL SELECT i, 'm' FROM generate_series(1, 20000) i;
+SELECT hybrid_merge('sides_s');
+EOF
+$cursor->query_safe('COMMIT');
+is($primary->safe_psql('postgres', "SELECT filter_pages, leaf_pages > 3, learned FROM hybrid_index_stats('sides_s'), hybrid_dictionary_info('sides_s')"),
+	'1|t|f', 'leaves share a filter page');
+$primary->safe_psql('postgres', "INSERT INTO sides VALUES (0, 'n'); SELECT hybrid_merge('sides_s')");
+is(learned($primary, 'sides_s'), 't', 'their index learns');
+$primary->safe_psql('postgres', "SELECT hybrid_index_check('sides_s', true)");
 $cursor->quit;
 
 # a cursor of the standby holds up the replay, not the primary
