@@ -110,6 +110,12 @@ ALTER TABLE using_index ADD UNIQUE USING INDEX ui_expr;
 ALTER TABLE using_index ADD UNIQUE USING INDEX ui_hope;
 ALTER TABLE using_index ADD UNIQUE USING INDEX ui_plain;
 ALTER TABLE using_index ADD UNIQUE USING INDEX ui_a;
+-- what a failed build leaves may have duplicates, or lack rows
+CREATE TABLE invalid (a int);
+INSERT INTO invalid VALUES (1), (1);
+CREATE UNIQUE INDEX CONCURRENTLY invalid_a ON invalid USING hybrid (a);
+ALTER TABLE invalid ADD UNIQUE USING INDEX invalid_a;
+DROP TABLE invalid;
 SELECT * FROM kinds WHERE tablename = 'using_index';
 SELECT obj_description('ui_a'::regclass);
 -- a predicate that is always true counts as no predicate
