@@ -83,6 +83,20 @@ SELECT hybrid_convert('kept.parted_key');
 ALTER TABLE kept.parted ATTACH PARTITION kept.joins FOR VALUES FROM (1000) TO (2000);
 SELECT * FROM state();
 
+-- an index above takes that of the partition: its functions are simplified as its owner
+SET ROLE regress_hyb_owner;
+CREATE FUNCTION public.path_one() RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+	IF current_user <> 'regress_hyb_owner' THEN
+		RAISE EXCEPTION 'code of regress_hyb_owner is run by %', current_user;
+	END IF;
+	RETURN 1;
+END $$;
+CREATE INDEX part_one_key ON kept.part ((a + path_one())) WHERE a > path_one();
+RESET ROLE;
+SELECT hyb_error('SELECT public.path_one()');
+CREATE INDEX parted_one_key ON kept.parted USING hybrid ((a + path_one())) WHERE a > path_one();
+SELECT * FROM state() WHERE index ~ 'one';
+
 -- the caller's path is as it was
 SHOW search_path;
 RESET search_path;
