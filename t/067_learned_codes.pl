@@ -115,7 +115,7 @@ is($cursor->query_safe('SELECT count(*) FROM t WHERE s LIKE \'key.%\''),
 	'946', 'a session that used the index before');
 
 # leaves share a filter page, on both sides of those of successive numbers, which
-# have so many keys that they have no filter
+# have too many keys for a filter
 $primary->safe_psql('postgres', <<EOF);
 CREATE TABLE sides (n int8, s text COLLATE "C");
 CREATE INDEX sides_s ON sides USING hybrid (n, s text_hope_ops) WITH (filter = points);
