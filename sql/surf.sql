@@ -237,6 +237,14 @@ SELECT hyb_same('SELECT k FROM sf_tid WHERE k BETWEEN 6 AND 8 ORDER BY k DESC', 
 SELECT filter_negatives > 0 AS asked FROM hybrid_index_stats('sf_tid_s');
 DROP TABLE sf_tid;
 
+-- entries of a value that are left begin in the leaf behind that where they began
+CREATE TABLE sf_fence AS SELECT a, b FROM generate_series(1, 60) a, generate_series(1, 1000) b;
+CREATE INDEX sf_fence_s ON sf_fence USING hybrid (a, b) WITH (filter = surf);
+DELETE FROM sf_fence WHERE a % 3 = 0 AND b < 995;
+VACUUM sf_fence;
+SELECT count(*) FROM generate_series(1, 60) a WHERE NOT hybrid_may_contain('sf_fence_s', a);
+DROP TABLE sf_fence;
+
 -- Leaves with many entries have no filter of either kind.  A REINDEX is silent.
 CREATE TABLE sf_dense AS SELECT i % 4 AS sensor, timestamptz '2024-01-01 UTC' + i / 4 * interval '1 s' AS ts FROM generate_series(0, 79999) i;
 SET client_min_messages = notice;
