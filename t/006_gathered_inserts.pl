@@ -231,6 +231,17 @@ EOF
 		'1038|1038', 'no key is there twice');
 }
 
+# ---- a statement that fails: its entries never come, though other rows get their places ----
+$node->safe_psql('postgres', 'CREATE TABLE f (k int, s text) WITH (autovacuum_enabled = off); CREATE INDEX f_k ON f USING hybrid (k)');
+my $failing = $node->background_psql('postgres');
+$failing->query("\\set ON_ERROR_STOP 0\nLOAD 'hybridindex'");
+$failing->query("INSERT INTO f SELECT 100 / (50 - i) + i, 'failed' FROM generate_series(1, 50) i");
+$node->safe_psql('postgres', "VACUUM f; INSERT INTO f SELECT -i, 'there' FROM generate_series(1, 50) i");
+$failing->query('SELECT 1');
+$failing->quit;
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM f WHERE k > 0'), '0', 'rows of a failed statement are not found');
+same_answers($node, 'nor others by their keys', { 'SELECT s FROM f WHERE k < -40' => 'index bitmap', 'SELECT k FROM f WHERE k > 0' => 'index only bitmap' }, ['f']);
+
 $node->stop;
 no_crash($node, 'no process died');
 done_testing();
