@@ -84,6 +84,12 @@ fill();
 is($node->safe_psql('postgres', $last), '30000 29999 29998 29997 29996', 'the last ones');
 fill();
 is($node->safe_psql('postgres', $last =~ s/ORDER BY a DESC/WHERE a > 4000 ORDER BY a/r), '4001 4002 4003 4004 4005', 'the first ones');
+
+# A reader drops what is farthest while it reads.  Here the greatest keys come first.
+run('CREATE TABLE c (a int)', 'CREATE INDEX c_a ON c USING hybrid (a)', 'INSERT INTO c SELECT generate_series(30000, 1, -1)');
+$node->restart;
+is($node->safe_psql('postgres', $last =~ s/FROM b/FROM c/r), '30000 29999 29998 29997 29996', 'the last ones, which come first in the log');
+cmp_ok(tree_entries('c_a'), '<', 30000, 'they were read in place');
 fill();
 my ($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO b (a) VALUES (29999)');
 like($err, qr/duplicate key value violates unique constraint "b_a"/, 'uniqueness');
