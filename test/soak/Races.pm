@@ -402,6 +402,8 @@ sub open_cursors
 		},
 		sub {
 			@at = map { int(($_ + rand()) * (@keys - 41) / CURSORS) } 0 .. CURSORS - 1;
+			# a cursor begins with the first of equal keys: two insertions may draw the same
+			foreach (@at) { $_-- while $_ > 0 && $keys[ $_ - 1 ] eq $keys[$_]; }
 			($merges, $until) = ($races->{merged} + 3, time + 3);
 			return (join('; ', map({ "SET LOCAL enable_$_" } 'seqscan = off', 'sort = off', 'indexscan = on', 'indexonlyscan = on'),
 					map { "DECLARE c$_ NO SCROLL CURSOR FOR SELECT left(k, 12) FROM wide WHERE k >= '$keys[$at[$_]]' ORDER BY k; FETCH 1 FROM c$_" } 0 .. $#at),
