@@ -115,8 +115,8 @@ is_worth_it(HybBulkTask *task)
 		(hyb_arena_used() + generation->npages * BLCKSZ * 3) * 2 < hyb_arena_budget();
 }
 
-/* A generation whose tree is to be built like that; 0: none. */
-static uint64
+/* Which tree is to be built like that; -1: none. */
+static int
 find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 			int want, HybBulkTask *task)
 {
@@ -129,9 +129,9 @@ find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 			untouched_tree(access->stage, number) != NULL &&
 			hyb_generation_now(ix, number, &task->generation) &&
 			is_worth_it(task))
-			return number;
+			return which;
 	}
-	return 0;
+	return -1;
 }
 
 /*
@@ -139,26 +139,23 @@ find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
  * say.  One of them sorts it, and the rest wait, for as long as that may take.
  * Once it was tried in vain it is not tried again.
  */
-HybBulkPlan
+HybSortPlan
 hyb_bulk_plan(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 			  int want, HybBulkTask *task)
 {
-	HybStage   *stage = access->stage;
-	TimestampTz now;
-	uint64		number;
+	HybSortPlan plan;
+	int			which;
 
 	/* in a comparison function of a btree, whose search has locks */
 	if (!hyb_tree_elastic(ix->desc) || InterruptHoldoffCount > 1 ||
 		!hyb_stage_turn(access, version) ||
-		(number = find_wanted(ix, access, version, want, task)) == 0)
-		return HYB_BULK_NONE;
-	now = GetCurrentTimestamp();
-	if (stage->bulk_generation == number)
-		return now < stage->bulk_until ? HYB_BULK_WAIT : HYB_BULK_NONE;
-	stage->bulk_generation = number;
-	stage->bulk_until = now + BULK_WAIT_US + task->generation.npages * BULK_WAIT_PAGE_US;
-	task->marks = bulk_marks(stage);
-	return HYB_BULK_BUILD;
+		(which = find_wanted(ix, access, version, want, task)) < 0)
+		return HYB_SORT_NONE;
+	plan = hyb_stage_plan_sort(access->stage, which, BULK_WAIT_US +
+							   task->generation.npages * BULK_WAIT_PAGE_US);
+	if (plan == HYB_SORT_NOW)
+		task->marks = bulk_marks(access->stage);
+	return plan;
 }
 
 static inline Page
@@ -354,8 +351,8 @@ build_tree(Bulk *bulk, const HybTreeUse *use)
 }
 
 /*
- * Give the tree, if there is one, to the stage, unless that has entries by
- * now.  Readers no longer wait.
+ * Give the tree, if there is one, to the stage, unless that has entries by now, or the
+ * wait for it has ended.
  */
 static void
 install_tree(HybCache *cache, const HybBulkTask *task, Bulk *bulk)
@@ -363,18 +360,17 @@ install_tree(HybCache *cache, const HybBulkTask *task, Bulk *bulk)
 	HybSharedSlot *shared = cache->shared;
 	HybStage   *stage;
 	HybTree    *tree;
+	int			which;
 
 	if (shared == NULL)
 		return;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	stage = &shared->stage;
-	if (hyb_slot_valid(cache) && stage->bulk_generation == task->generation.number)
-		stage->bulk_until = 0;
-	if (hyb_slot_valid(cache) && bulk != NULL && bulk_marks(stage) == task->marks &&
-		(tree = untouched_tree(stage, task->generation.number)) != NULL)
+	tree = hyb_slot_valid(cache) ? untouched_tree(stage, task->generation.number) : NULL;
+	which = tree != NULL ? (int) (tree - stage->trees) : -1;
+	if (tree != NULL && hyb_tree_ends_sort(stage, which) && bulk != NULL &&
+		bulk_marks(stage) == task->marks)
 	{
-		int			which = (int) (tree - stage->trees);
-
 		hyb_tree_free(tree, &hyb_shared_arena);
 		*tree = bulk->tree;
 		tree->generation = task->generation.number;
@@ -382,7 +378,6 @@ install_tree(HybCache *cache, const HybBulkTask *task, Bulk *bulk)
 		memcpy(stage->applied[which], bulk->end, sizeof(bulk->end));
 		stage->npages[which] = bulk->npages;
 		stage->rebuilds++;
-		stage->bulk_generation = 0;
 		hyb_stage_assert_valid(stage);
 		shared->tree_bytes = hyb_stage_bytes(stage);
 	}

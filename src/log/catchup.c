@@ -15,7 +15,7 @@
  * lane to its end, with the content lock of the lane's tail page held.  An
  * appender that finds no slot says nothing; but a slot is made before its
  * maker reads the pages, so what such an appender wrote is read then (see
- * index_cache.c).  Once all lanes have been followed to their ends (synced),
+ * index_cache.c).  Once all lanes have been followed to their ends (SYNCED),
  * applied = appended for all lanes means that the tree has every entry whose
  * append was over before the comparison.
  *
@@ -105,12 +105,12 @@ hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
 		return false;
 	if ((want & HYB_FETCH_FROZEN) &&
 		(stage->trees[HYB_FROZEN].generation != version->frozen.number ||
-		 !stage->synced[HYB_FROZEN]))
+		 !hyb_tree_is_synced(stage, HYB_FROZEN)))
 		return false;
 	if (want & HYB_FETCH_ACTIVE)
 	{
 		if (stage->trees[HYB_ACTIVE].generation != version->active.number ||
-			!stage->synced[HYB_ACTIVE])
+			!hyb_tree_is_synced(stage, HYB_ACTIVE))
 			return false;
 		if (!announced(access))
 			return tails_unchanged(ix, access, version);
@@ -206,7 +206,7 @@ find_heads(CatchUp *c)
 	{
 		c->head[lane] = InvalidBlockNumber;
 		if (stage->applied[c->which][lane] == 0 &&
-			(!stage->synced[c->which] ||
+			(!hyb_tree_is_synced(stage, c->which) ||
 			 hyb_slot_appended(access->cache->shared, c->generation->number, lane) != 0))
 			needed = true;
 	}
@@ -322,7 +322,7 @@ enter_page(CatchUp *c, const HybTreeUse *use, Page copy, uint64 *applied)
 			if (c->access->shared != NULL &&
 				!hyb_key_is_pure(c->ix->desc, entry.bytes, entry.keylen))
 			{
-				c->access->stage->impure_generation = c->generation->number;
+				hyb_tree_happens(c->access->stage, c->which, HYB_TREE_MEETS_IMPURE);
 				return HYB_STAGE_IMPURE;
 			}
 			result = insert_entry(c, use, &entry);
@@ -378,6 +378,7 @@ catch_up_lane(CatchUp *c, int lane)
 		}
 		stage->npages[c->which] = walk.npages;
 		*applied = hyb_lane_end(walk.block, from);
+		hyb_tree_happens(stage, c->which, HYB_TREE_ENTER);
 		if (anew && lane == 0 && BlockNumberIsValid(walk.link))
 			stage->rebuilds++;
 		anew = false;
@@ -411,7 +412,7 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 	{
 		c.generation = hyb_version_generation(version, c.which);
 		if ((want & (1 << c.which)) == 0 || c.generation->number == 0 ||
-			(c.which == HYB_FROZEN && stage->synced[c.which]))
+			(c.which == HYB_FROZEN && hyb_tree_is_synced(stage, c.which)))
 			continue;
 		if (ix->desc->exact)
 			hyb_tree_bloom_grow(&stage->trees[c.which], access->arena);
@@ -421,7 +422,7 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 			result = catch_up_lane(&c, lane);
 		if (result != HYB_STAGE_READY)
 			break;
-		stage->synced[c.which] = true;
+		hyb_tree_happens(stage, c.which, HYB_TREE_FOLLOWED);
 		hyb_stage_assert_valid(stage);
 		if (ix->desc->exact)
 			hyb_tree_bloom_grow(&stage->trees[c.which], access->arena);

@@ -30,9 +30,6 @@
 /* Rounds of reserving that an inserter does to keep a tree up to date. */
 #define HYB_CATCH_UP_ROUNDS	4
 
-/* Trees that do not fit shared memory are tried again after this time. */
-#define HYB_NOFIT_MS	1000
-
 /* How often a reader that waits for a tree looks whether it is there. */
 #define HYB_BULK_POLL_US	3000
 
@@ -146,39 +143,32 @@ unlock_shared_stage(HybStageAccess *access)
 	hyb_arena_trim(access->arena);
 }
 
-/*
- * Trees of this generation did not fit.  May this backend try again?  If so no
- * other backend will for some time.  The stage is locked exclusively.
- */
+/* Trees did not fit: may this backend try again?  The stage is locked exclusively. */
 static bool
 claim_retry(HybStage *stage)
 {
-	TimestampTz now = GetCurrentTimestamp();
 	uint64		room = hyb_arena_budget() + hyb_slots_evictable();
+	uint64		used = hyb_arena_used();
 
-	if (now < stage->nofit_until ||
-		room <= hyb_arena_used() + stage->nofit_bytes + stage->nofit_bytes / 8)
-		return false;
-	stage->nofit_until = now + HYB_NOFIT_MS * INT64CONST(1000);
-	return true;
+	return room > used && hyb_stage_claim_retry(stage, room - used);
 }
 
 /* Give up, and free what has been built. */
 static void
-note_nofit(HybIndex *ix, HybStageAccess *access, uint64 generation)
+note_no_room(HybIndex *ix, HybStageAccess *access, uint64 generation)
 {
 	HybStage   *stage;
+	uint64		size;
 
 	if (!lock_shared_stage(ix, access, LW_EXCLUSIVE))
 		return;
 	stage = access->stage;
-	stage->nofit_until = GetCurrentTimestamp() + HYB_NOFIT_MS * INT64CONST(1000);
 	hyb_stage_note_loss(stage, generation);
 	if (hyb_stage_lost_often(stage, generation))
 		access->cache->merge_wanted = true;
-	stage->nofit_generation = generation;
-	stage->nofit_bytes = hyb_stage_bytes(stage);
+	size = hyb_stage_bytes(stage);
 	hyb_slot_clear_trees(access->shared);
+	hyb_stage_note_no_room(stage, generation, size);
 	unlock_shared_stage(access);
 }
 
@@ -190,7 +180,7 @@ static inline bool
 may_leave_unfinished(const HybStageAccess *access, const HybStage *stage, int want)
 {
 	return access->brief &&
-		!stage->synced[(want & HYB_FETCH_ACTIVE) != 0 ? HYB_ACTIVE : HYB_FROZEN];
+		!hyb_tree_is_synced(stage, (want & HYB_FETCH_ACTIVE) != 0 ? HYB_ACTIVE : HYB_FROZEN);
 }
 
 /* The stage is locked to read.  If it is not caught up this unlocks it. */
@@ -222,15 +212,15 @@ catch_up_part(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 {
 	HybStageResult result = HYB_STAGE_MORE;
 	HybBulkTask task;
-	HybBulkPlan plan;
+	HybSortPlan plan;
 
 	/* do not turn generations for a reader that is late */
 	if (!hyb_version_is_current(ix, version))
 		return HYB_STAGE_STALE;
 	plan = hyb_bulk_plan(ix, access, version, want, &task);
-	if (plan == HYB_BULK_NONE)
+	if (plan == HYB_SORT_NONE)
 		result = hyb_stage_catch_up(ix, access, version, want);
-	if (plan != HYB_BULK_BUILD && result == HYB_STAGE_MORE)
+	if (plan != HYB_SORT_NOW && result == HYB_STAGE_MORE)
 	{
 		if (may_leave_unfinished(access, access->stage, want))
 			return HYB_STAGE_UNFINISHED;
@@ -239,9 +229,9 @@ catch_up_part(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 	if (result != HYB_STAGE_MORE && result != HYB_STAGE_MEMORY)
 		return result;
 	LWLockRelease(&access->shared->lock);
-	if (plan == HYB_BULK_BUILD)
+	if (plan == HYB_SORT_NOW)
 		hyb_bulk_build(ix, access->cache, &task);
-	else if (plan == HYB_BULK_WAIT)
+	else if (plan == HYB_SORT_WAIT)
 	{
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(HYB_BULK_POLL_US);
@@ -253,9 +243,8 @@ catch_up_part(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 static inline bool
 is_impure(const HybStage *stage, const HybVersion *version)
 {
-	return stage->impure_generation == version->active.number ||
-		(stage->impure_generation != 0 &&
-		 stage->impure_generation == version->frozen.number);
+	return hyb_stage_is_impure(stage, version->active.number) ||
+		hyb_stage_is_impure(stage, version->frozen.number);
 }
 
 /*
@@ -295,7 +284,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			continue;
 		}
 		if (ix->desc->pure == HYB_IMPURE || is_impure(access->stage, version) ||
-			(access->stage->nofit_generation == version->active.number &&
+			(hyb_stage_lacks_room(access->stage, version->active.number) &&
 			 mode == LW_EXCLUSIVE && !again && !(again = claim_retry(access->stage))))
 		{
 			unlock_shared_stage(access);
@@ -314,7 +303,6 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		if (result == HYB_STAGE_READY)
 		{
 			/* read under the exclusive lock: nothing can come between */
-			access->stage->nofit_generation = 0;
 			if (hyb_stage_lost_often(access->stage, version->active.number))
 				cache->merge_wanted = true;
 			hyb_arena_trim(access->arena);
@@ -333,7 +321,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		access->shared->last_use = GetCurrentTimestamp();
 		if (result == HYB_STAGE_MEMORY && !reserve_more(ix, access, &wanted))
 		{
-			note_nofit(ix, access, version->active.number);
+			note_no_room(ix, access, version->active.number);
 			hyb_arena_trim(&hyb_shared_arena);
 			return HYB_STAGE_MEMORY;
 		}
@@ -380,7 +368,7 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 
 			/*
 			 * If the shared slot went to another index meanwhile, what it
-			 * said is worth nothing; hyb_slot_find takes synced back.
+			 * said is worth nothing; hyb_slot_find tells the tree.
 			 */
 			if (result == HYB_STAGE_READY && cache->shared != NULL &&
 				!hyb_slot_valid(cache))
@@ -494,7 +482,7 @@ hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
 		return false;
 	stage = access->stage;
 	if (stage->trees[HYB_ACTIVE].generation == generation &&
-		stage->synced[HYB_ACTIVE] && stage->trees[HYB_ACTIVE].nlog == 0 &&
+		hyb_tree_is_synced(stage, HYB_ACTIVE) && stage->trees[HYB_ACTIVE].nlog == 0 &&
 		stage->applied[HYB_ACTIVE][lane] == from)
 		return true;
 	LWLockRelease(&access->shared->lock);
@@ -551,7 +539,7 @@ hyb_log_catch_up(HybIndex *ix, const HybVersion *version)
 		if (!try_lock_shared_stage(ix, &access))
 			break;
 		if (access.stage->trees[HYB_ACTIVE].generation == version->active.number &&
-			access.stage->synced[HYB_ACTIVE])
+			hyb_tree_is_synced(access.stage, HYB_ACTIVE))
 			result = hyb_stage_catch_up(ix, &access, version, HYB_FETCH_ACTIVE);
 		if (result == HYB_STAGE_IMPURE)
 			hyb_slot_clear_trees(access.shared);

@@ -9,7 +9,6 @@
  *		enter		put an entry of the log into a tree
  *		follow		read a lane page by page, and enter what is there
  *		applied		the place in a lane up to which a tree has its entries
- *		synced		all lanes were followed to their ends once
  *		catch up	do what is missing for a tree to have all of the log
  */
 #ifndef HYB_STAGE_ACCESS_H
@@ -156,21 +155,13 @@ typedef struct HybBulkTask
 	uint64		max_items;
 } HybBulkTask;
 
-typedef enum HybBulkPlan
-{
-	HYB_BULK_NONE,				/* enter the entries as they come */
-	HYB_BULK_BUILD,				/* hyb_bulk_build */
-	HYB_BULK_WAIT				/* another process does it: ask again in a
-								 * moment */
-} HybBulkPlan;
-
 /*
  * Is one of the wanted trees (HYB_FETCH_*) yet to be built, of a log that is
  * worth sorting, and is there memory for all of it?  The shared stage is
- * locked exclusively, and the version is current.  After HYB_BULK_BUILD other
- * readers wait for the caller.
+ * locked exclusively, and the version is current.  After HYB_SORT_NOW other
+ * readers wait for the caller, who calls hyb_bulk_build.
  */
-extern HybBulkPlan hyb_bulk_plan(HybIndex *ix, HybStageAccess *access,
+extern HybSortPlan hyb_bulk_plan(HybIndex *ix, HybStageAccess *access,
 								 const HybVersion *version, int want,
 								 HybBulkTask *task);
 

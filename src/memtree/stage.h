@@ -30,6 +30,47 @@
 #define HYB_ACTIVE	1
 
 /*
+ * What a tree can be used for.  The table of stage.c says what changes that; it is a
+ * picture in docs/memory.md.  Where a backend reads is not part of it: one that wants
+ * little, or keys that are not pure, does without a tree that serves the rest.
+ */
+typedef enum HybTreeState
+{
+	HYB_TREE_EMPTY,				/* nothing was entered */
+	HYB_TREE_SORTING,			/* a reader sorts the whole log (bulk.c); the
+								 * rest wait for the tree, until a time */
+	HYB_TREE_UNFINISHED,		/* may lack any entries of the log; readers
+								 * that want few read the log instead */
+	HYB_TREE_SYNCED,			/* all lanes were followed to their ends once.
+								 * A frozen generation is complete then; of an
+								 * active one the shared slot's appended[] is
+								 * known to tell all that came since */
+	HYB_TREE_NO_ROOM,			/* does not fit shared memory: backends have
+								 * trees of their own, until one of them tries
+								 * again with success */
+	HYB_TREE_IMPURE				/* has a key that is not pure (key/pure.h):
+								 * backends have trees of their own */
+} HybTreeState;
+
+#define HYB_TREE_STATES		(HYB_TREE_IMPURE + 1)
+
+typedef enum HybTreeEvent
+{
+	HYB_TREE_BEGINS,			/* it is to be of another generation */
+	HYB_TREE_FREED,				/* its memory was given back */
+	HYB_TREE_SORT,				/* a reader begins to sort the log */
+	HYB_TREE_SORT_ENDS,			/* with a tree or without, or takes too long */
+	HYB_TREE_ENTER,				/* a page's entries are entered */
+	HYB_TREE_FOLLOWED,			/* all lanes were, to their ends */
+	HYB_TREE_SLOT_LOST,			/* that told a backend's own tree of appends */
+	HYB_TREE_FREEZES,			/* the generation does */
+	HYB_TREE_LACKS_ROOM,		/* no more memory was to be had */
+	HYB_TREE_MEETS_IMPURE		/* an entry whose key is not pure */
+} HybTreeEvent;
+
+#define HYB_TREE_EVENTS		(HYB_TREE_MEETS_IMPURE + 1)
+
+/*
  * Protected by the shared slot's lock (shared to read, exclusively to
  * change); a backend-local one by being that.
  *
@@ -41,12 +82,11 @@ typedef struct HybStage
 	HybTree		trees[2];
 	uint64		applied[2][HYB_LANES];
 
-	/*
-	 * All lanes have been followed to their ends once.  A frozen generation
-	 * is complete then; for an active one it means that the shared slot's
-	 * appended[] is known to tell all that came since.
-	 */
-	bool		synced[2];
+	/* read in stage.c only */
+	HybTreeState state[2];
+	TimestampTz until[2];		/* SORTING: the tree is waited for; NO_ROOM:
+								 * it is not tried again */
+	uint64		lacking;		/* NO_ROOM: bytes that were not enough */
 
 	/* Pages read in all lanes, to notice links that go round. */
 	uint64		npages[2];
@@ -56,22 +96,6 @@ typedef struct HybStage
 	 * generation's tree was begun, because it was not finished.
 	 */
 	uint32		unfinished_reads;
-
-	/*
-	 * Active generation whose trees do not fit shared memory.  Backends use
-	 * trees of their own, until it is frozen, or one of them tries again with
-	 * success: not before nofit_until, and if there is more memory to be had
-	 * than nofit_bytes, which were not enough.
-	 */
-	uint64		nofit_generation;
-	uint64		nofit_bytes;
-	TimestampTz nofit_until;
-
-	/*
-	 * A generation with a key that is not pure (key/pure.h).  Backends use
-	 * trees of their own until it is merged.
-	 */
-	uint64		impure_generation;
 
 	/* How often this active generation's tree has gone for want of memory. */
 	uint32		losses;
@@ -83,20 +107,16 @@ typedef struct HybStage
 	 */
 	uint64		vacuum_counter;
 
-	/*
-	 * A generation whose tree a reader builds from the sorted log (bulk.c),
-	 * and until when other readers wait for it.  Once that has passed, or is
-	 * 0, nothing has come of it.
-	 */
-	uint64		bulk_generation;
-	TimestampTz bulk_until;
-
 	/* How often VACUUM has flagged entries of its trees, if there were any. */
 	uint64		marks;
 
 	uint64		rebuilds;
 	pg_atomic_uint64 counters[HYB_STAGE_COUNTERS];
 } HybStage;
+
+/* What follows; false if that event does not happen to a tree in that state. */
+extern bool hyb_tree_state_next(HybTreeState state, HybTreeEvent event,
+								HybTreeState *next);
 
 #ifdef USE_ASSERT_CHECKING
 /* A stage that is locked, at least shared. */
@@ -110,11 +130,50 @@ extern void hyb_stage_assert_valid(const HybStage *stage);
  * are in attached.
  */
 
+/* An event that can happen to it. */
+extern void hyb_tree_happens(HybStage *stage, int which, HybTreeEvent event);
+
+/* Has it all of its log but what the slot tells?  Locked shared; else a hint. */
+extern bool hyb_tree_is_synced(const HybStage *stage, int which);
+
+/* Is there such a tree of this generation?  A hint if the stage is not locked. */
+extern bool hyb_stage_lacks_room(const HybStage *stage, uint64 generation);
+extern bool hyb_stage_is_impure(const HybStage *stage, uint64 generation);
+
+/*
+ * `size` bytes were not enough for a tree.  May this backend try again, where `room`
+ * bytes are to be had?  If so no other backend will for some time.
+ */
+extern void hyb_stage_note_no_room(HybStage *stage, uint64 generation,
+								   uint64 size);
+extern bool hyb_stage_claim_retry(HybStage *stage, uint64 room);
+
+/* What becomes of a long log that a reader wants a tree of. */
+typedef enum HybSortPlan
+{
+	HYB_SORT_NONE,				/* enter the entries as they come */
+	HYB_SORT_NOW,				/* the caller sorts them */
+	HYB_SORT_WAIT				/* another process does: ask again in a moment */
+} HybSortPlan;
+
+/*
+ * Nothing was entered yet.  After HYB_SORT_NOW the rest wait for the caller, wait_us at
+ * most.
+ */
+extern HybSortPlan hyb_stage_plan_sort(HybStage *stage, int which,
+									   uint64 wait_us);
+
+/* The caller has sorted.  Was the tree still waited for? */
+extern bool hyb_tree_ends_sort(HybStage *stage, int which);
+
 /* Give a tree's memory to the pocket; it begins anew with a generation. */
 extern void hyb_stage_reset(HybStage *stage, HybArena *arena, int which,
 							uint64 generation);
 
-/* Both trees, which are of no generation then. */
+/*
+ * Both trees.  They are of no generation then, unless the state of one is to last
+ * until there is another generation.
+ */
 extern void hyb_stage_clear(HybStage *stage, HybArena *arena);
 
 /* Have the active tree be the frozen one, as far as it is. */

@@ -288,7 +288,7 @@ refer(HybCache *cache, HybSharedSlot *shared)
 	cache->shared = shared;
 	cache->shared_serial = shared != NULL ? pg_atomic_read_u64(&shared->serial) : 0;
 	if (cache->stage != NULL)
-		cache->stage->synced[HYB_ACTIVE] = false;
+		hyb_tree_happens(cache->stage, HYB_ACTIVE, HYB_TREE_SLOT_LOST);
 	Assert(shared == NULL || !cache->is_temp);
 }
 
@@ -425,13 +425,12 @@ free_merged_tree(HybCache *cache, const HybMetaPage *meta)
 	if (hyb_slot_valid(cache) && hyb_arena_attached())
 	{
 		HybStage   *stage = &shared->stage;
-		HybTree    *tree = &stage->trees[HYB_FROZEN];
+		uint64		generation = stage->trees[HYB_FROZEN].generation;
 
-		if (tree->generation != 0 &&
-			tree->generation != meta->frozen.number &&
-			tree->generation < meta->active.number)
+		if (generation != 0 && generation != meta->frozen.number &&
+			generation < meta->active.number)
 		{
-			hyb_tree_free(tree, &hyb_shared_arena);
+			hyb_stage_reset(stage, &hyb_shared_arena, HYB_FROZEN, 0);
 			shared->tree_bytes = hyb_stage_bytes(stage);
 		}
 	}
@@ -453,7 +452,7 @@ hyb_slot_does_not_fit(HybIndex *ix, uint64 generation)
 	HybCache   *cache = hyb_cache_get(ix);
 
 	return hyb_slot_find(cache) &&
-		cache->shared->stage.nofit_generation == generation;
+		hyb_stage_lacks_room(&cache->shared->stage, generation);
 }
 
 bool
@@ -462,7 +461,7 @@ hyb_slot_is_impure(HybIndex *ix, uint64 generation)
 	HybCache   *cache = hyb_cache_get(ix);
 
 	return hyb_slot_find(cache) &&
-		cache->shared->stage.impure_generation == generation;
+		hyb_stage_is_impure(&cache->shared->stage, generation);
 }
 
 bool
