@@ -2,7 +2,8 @@
 # What README.md shows a newcomer is true: its SQL runs, and the query uses the
 # index. docs/reference.md names each setting with its default, each storage
 # parameter, function and view, and each column of the views.  Links of documents
-# lead to files and headings that exist.
+# lead to files and headings that exist, and functions of docs/entry.md are in the
+# files that they link to.
 
 use strict;
 use warnings;
@@ -124,6 +125,16 @@ foreach my $file (glob(test_root() . '/README.md ' . test_root() . '/docs/*.md '
 	}
 }
 is("@broken", '', 'links lead somewhere');
+
+# A function of docs/entry.md is defined in the file that it links to.
+my @elsewhere;
+my %defined = slurp_file(test_root() . '/docs/entry.md') =~ /\[`(\w+)`\]\(\.\.\/([^)]+\.c)\)/g;
+ok(keys %defined > 15, 'there are functions in docs/entry.md');
+foreach my $function (sort keys %defined)
+{
+	push @elsewhere, $function if slurp_file(test_root() . "/$defined{$function}") !~ /^$function\(/m;
+}
+is("@elsewhere", '', 'they are where it says');
 
 $node->stop;
 done_testing();

@@ -2,11 +2,8 @@
  * unique.c
  *		The uniqueness check of INSERT.
  *
- * Two inserters of one key meet in a partition (log/unique_lock.h).  An inserter
- * holds its lock from comparing what was appended since its search began until
- * its own entry is in the log (insert.c, gather.c).  The search of both stages and
- * of the heap, which is here, holds pins only, since it may wait, throw, and run
- * users' code.
+ * This is the search of docs/entry.md, "Insert": it holds pins only, since it may
+ * wait, throw, and run users' code.
  *
  * If VACUUM removes an entry meanwhile, its line pointer may get another row.  So a
  * tuple counts only if VACUUM had not finished when it was looked at.  That takes

@@ -369,9 +369,10 @@ hyb_tree_use(HybTreeUse *use, HybIndex *ix, HybTree *tree, HybArena *arena,
  * only appended to, and its number never comes back.
  *
  * With the pin held, prove that the generation is part of the current version,
- * and read the dead flag. docs/vacuum.md says why both together are enough,
- * and why the watermark does not matter.  The metapage comes before delta
- * pages in the lock order, so the version is proven before the page is locked.
+ * and read the dead flag.  docs/entry.md says why both together are enough.  The
+ * watermark does not matter, as VACUUM flags merged entries too.  The metapage
+ * comes before delta pages in the lock order, so the version is proven before the
+ * page is locked.
  */
 HybPinResult
 hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,

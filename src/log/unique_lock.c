@@ -2,14 +2,8 @@
  * unique_lock.c
  *		Where inserters of one key into a unique index meet.
  *
- * Why no duplicate gets in: let A and B append entries of equal keys, A first.
- * Both hold the same partition for comparing and appending, so A has counted
- * its append before B compares.  Had B noted the number before A counted, B
- * finds A's hash in the ring, or more appends than the ring has places, and
- * searches again.  Else A's entry was in the log before B began to search, and
- * B's search has met it.
- *
- * An append is counted after it was made, and nothing between can fail.
+ * docs/entry.md, "Insert", proves that no duplicate gets in.  The proof needs that
+ * an append is counted after it was made, and that nothing between can fail.
  */
 #include "base/compat.h"
 

@@ -2,13 +2,7 @@
  * unique_lock.h
  *		Where inserters of one key into a unique index meet.
  *
- * A uniqueness check holds no LWLock while it looks at the index and the heap.
- * Before it looks it notes how many appends its partition has seen.  When it
- * has found no conflict it locks the partition.  It appends its entry if no
- * entry with the same hash was appended since.  Otherwise it looks again.
- *
- * The ring of the last appends' hashes says what "the same hash" needs: if more
- * appends came than it has places, any may have been one.
+ * docs/entry.md, "Insert", has the protocol.  A ticket is one inserter's part in it.
  *
  * One inserter always succeeds: a check is repeated only because another has
  * appended.  Taking turns makes sure that this is not always the same one.  An

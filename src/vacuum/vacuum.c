@@ -2,61 +2,22 @@
  * vacuum.c
  *		Bulk deletion.
  *
- * A dead entry may lie in a static leaf, or in the frozen or the active
- * generation.  A merge running beside VACUUM may move it from the frozen
- * generation into a leaf, or from one leaf into another.  So bulk deletion has
- * three passes:
+ * Merges move entries while VACUUM runs, so bulk deletion has three passes.
+ * docs/entry.md, "VACUUM", has them on a timeline.  It proves that they reach each
+ * dead entry, and wait for each scan that relies on one.  The proof needs this:
  *
- * Pass 1 takes a cleanup lock on every page that is or was a leaf or a delta
- * page.  Dead entries of leaves get tombstones, those of delta pages a dead
- * flag.  It visits the log first, lane by lane, and then all other blocks in
- * physical order.
- *
- * Pass 2 walks the static levels from the newest to the oldest, in units of a
- * key range.  In each unit it holds the merge lock, so entries stand still.  It
- * reads the current version, and continues where the unit before has ended.  It
- * treats the leaves that were built since the survey at the beginning (children
- * with a stamp that is not older), and counts tombstones.  If functions compare the
- * keys, pass 2 is one unit, which compares none: functions may fail, wait for locks,
- * or order keys otherwise than they did.
- *
- * Pass 3 waits, without a lock, for pins on the leaves built between the survey and
- * the end of pass 2.
- *
- * Why that reaches every dead entry.  The TIDs that VACUUM removes are LP_DEAD
- * line pointers, which stay unused until bulk deletion has returned.  So no
- * entry with such a TID is inserted meanwhile.  At the time of the survey each
- * dead entry lay in an existing block: in a leaf of the current tree, or in a
- * delta page of the frozen or active generation.  No entry moves from delta page
- * to delta page.  If no merge step moves the entry before pass 1 comes by, pass
- * 1 finds it there, since no page with current entries is rewritten in place.
- * Otherwise the step wrote it into a leaf.  In pass 2 that leaf, or a later one
- * that the entry moved on to, is in the tree, with a stamp not older than the
- * survey's.
- *
- * Steps between two units of pass 2 may move an entry to a new leaf, of the same
- * level or of an older one, in the same place in the order of keys.  If pass 2
- * has not reached that place, a later unit finds the entry there.  It cannot
- * appear where pass 2 has been:
- * - leaves there hold no dead entry without a tombstone;
- * - dead entries of the dynamic stage are all flagged by pass 1, in the log and
- *   in shared trees;
- * - private trees of backends, which may miss the flags, are dropped, since the
- *   vacuum counter goes up before the first unit releases the merge lock.
- * So after pass 2 no current page holds the entry without its mark, and no later
- * step can move it.
- *
- * Why that waits for every scan that needs its pins, index-only or not MVCC, and
- * holds a dead TID.  Such a scan has pinned the page that it took the entry
- * from; for a delta page, it has pinned a leaf before it looked at the log.
- * Pinned pages are never reused, so the page is still what it was, retired or
- * not.  Pass 1 waits for pages that existed at the survey, pass 3 for leaves
- * built later, up to the end of pass 2.  VACUUM cannot wait under the merge lock:
- * the scan's own backend may want the lock for an insertion, and that deadlock
- * would not be detected.  After a page was treated, a scan takes no dead entry
- * from it.  The log comes before the leaves: otherwise a scan could pin a
- * treated leaf, and then take an entry of the log that is not flagged yet
- * (docs/vacuum.md).
+ * - Pass 1 takes a cleanup lock on every page that is or was a leaf or a delta page.
+ *   It visits the log first, lane by lane, and then all other blocks in physical
+ *   order.
+ * - Pass 2 walks the levels from the newest to the oldest, in units of a key range.
+ *   It holds the merge lock for each unit, and treats the leaves whose stamp is not
+ *   older than the survey.  If functions compare the keys, it is one unit, which
+ *   compares none: functions may fail, wait for locks, or order keys otherwise than
+ *   they did.
+ * - The vacuum counter goes up before the first unit releases the merge lock.
+ * - Pass 3 waits for pins on leaves built between the survey and the end of pass 2.
+ *   It holds no lock: the scan's own backend may want the merge lock for an
+ *   insertion, and that deadlock would not be detected.
  */
 #include "base/compat.h"
 
