@@ -9,7 +9,9 @@
  * hash names 64 neighbouring cells, a subset of these, and a fingerprint.  For
  * every key of the set the XOR of the subset is the fingerprint.  That is a system of linear equations over bits, a band of
  * 64 wide.  For sets of a leaf's size it has a solution with hardly more cells
- * than keys: for each number of cells some hash functions are tried.
+ * than keys: for each number of cells some hash functions are tried.  At 400 to 900
+ * keys that is 7.1 bits a key; binary fuse filters take 10.2 to 12.9 bits and blocked
+ * Bloom filters 9.0 to 12.9, at half the errors (make -C bench/micro run).
  *
  * An image, all of it little-endian, at any address:
  *

@@ -24,7 +24,9 @@
 
 /*
  * Bytes beyond those that tell a row from its neighbours, so that few new keys
- * fall into a row.
+ * fall into a row.  Of a tenth more e-mails, package names and paths 16, 20 and 32 %
+ * do; with no byte more 40, 39 and 46 %, with two 9, 15 and 27 %.  A row takes 2.7
+ * to 4.5 bytes then.
  */
 #define SPARE_BYTES		1
 
