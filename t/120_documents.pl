@@ -111,7 +111,7 @@ sub anchors
 }
 
 my @broken;
-foreach my $file (glob(test_root() . '/README.md ' . test_root() . '/docs/*.md ' . test_root() . '/docs/guide/*.md'))
+foreach my $file (glob(test_root() . '/README.md ' . test_root() . '/docs/*.md ' . test_root() . '/docs/notes/*.md ' . test_root() . '/docs/guide/*.md'))
 {
 	my $text = slurp_file($file) =~ s/^```.*?^```//msgr;
 	my $folder = $file =~ s{[^/]*$}{}r;
