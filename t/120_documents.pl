@@ -3,7 +3,8 @@
 # index. docs/reference.md names each setting with its default, each storage
 # parameter, function and view, and each column of the views.  Links of documents
 # lead to files and headings that exist, and functions of docs/entry.md are in the
-# files that they link to.
+# files that they link to.  The arrows of docs/pictures/states.svg are the rules of
+# src/memtree/stage.c.
 
 use strict;
 use warnings;
@@ -135,6 +136,28 @@ foreach my $function (sort keys %defined)
 	push @elsewhere, $function if slurp_file(test_root() . "/$defined{$function}") !~ /^$function\(/m;
 }
 is("@elsewhere", '', 'they are where it says');
+
+# What the picture of a tree's states may leave out: rules that lead from a state to
+# itself.  "any" is each state.
+my $rules = slurp_file(test_root() . '/src/memtree/stage.c') =~ s{/\*.*?\*/}{}gsr;
+my %next;
+while ($rules =~ /^\t\[HYB_TREE_(\w+)\] = \{(.*?)^\t\}/msg)
+{
+	my ($from, $followers) = ($1, $2);
+	$next{$from} = { $followers =~ /\[HYB_TREE_(\w+)\] = TO\((\w+)\)/g };
+}
+my (@table, @picture);
+foreach my $from (keys %next)
+{
+	push @table, map { "$from $_ $next{$from}{$_}" } grep { $next{$from}{$_} ne $from } keys %{ $next{$from} };
+}
+ok(@table > 20, 'there are rules in src/memtree/stage.c');
+foreach my $arrow (map { split /, / } slurp_file(test_root() . '/docs/pictures/states.svg') =~ /data-rule="([^"]*)"/g)
+{
+	my ($from, $event, $to) = split / /, $arrow;
+	push @picture, map { "$_ $event $to" } $from eq 'any' ? grep { $_ ne $to } keys %next : $from;
+}
+is(join("\n", sort @picture), join("\n", sort @table), 'the picture of a tree\'s states has these rules');
 
 $node->stop;
 done_testing();
