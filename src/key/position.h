@@ -115,6 +115,21 @@ extern int	hyb_pos_compare_key(const HybKeyDesc *desc,
 								const HybPos *pos);
 
 /*
+ * Index order of two entries: by key, then by TID.  So many parameters because
+ * callers keep keys and TIDs in structs of their own.
+ */
+static inline int
+hyb_key_tid_compare(const HybKeyDesc *desc,
+					const uint8 *a, uint32 alen, const ItemPointerData *a_tid,
+					const uint8 *b, uint32 blen, const ItemPointerData *b_tid)
+{
+	int			c = hyb_key_compare(desc, a, alen, b, blen);
+
+	return c != 0 ? c : ItemPointerCompare(unconstify(ItemPointerData *, a_tid),
+										   unconstify(ItemPointerData *, b_tid));
+}
+
+/*
  * A copy of a position that outlives the page, leaf or batch that `from` points
  * into: its key bytes go to `keybuf`, which is emptied first and has to stay as
  * long as the copy.  `from` must not point into `keybuf`.

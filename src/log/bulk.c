@@ -249,14 +249,12 @@ compare_bulk_items(const BulkItem *a, const BulkItem *b, const Bulk *bulk)
 {
 	HybEntry	x;
 	HybEntry	y;
-	int			c;
 
 	if (a->head != b->head)
 		return a->head < b->head ? -1 : 1;
 	item_entry(bulk, a, &x);
 	item_entry(bulk, b, &y);
-	c = hyb_key_compare(bulk->ix->desc, x.bytes, x.keylen, y.bytes, y.keylen);
-	return c != 0 ? c : ItemPointerCompare(&x.tid, &y.tid);
+	return hyb_entry_compare(bulk->ix->desc, &x, &y);
 }
 
 #define ST_SORT sort_items

@@ -40,18 +40,6 @@ typedef struct GenerationReader
 	const HybEntry *entry;		/* the next one; NULL: there is none */
 } GenerationReader;
 
-/* Index order of two entries. */
-static int
-entry_order(const HybKeyDesc *desc, const HybEntry *a, const HybEntry *b)
-{
-	int			c = hyb_key_compare(desc, a->bytes, a->keylen,
-									b->bytes, b->keylen);
-
-	return c != 0 ? c :
-		ItemPointerCompare(unconstify(ItemPointerData *, &a->tid),
-						   unconstify(ItemPointerData *, &b->tid));
-}
-
 /* Start on one tree, and have its first entry. */
 static void
 start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
@@ -116,7 +104,7 @@ collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 			break;
 		}
 		if (frozen->entry != NULL && active->entry != NULL &&
-			entry_order(ix->desc, frozen->entry, active->entry) *
+			hyb_entry_compare(ix->desc, frozen->entry, active->entry) *
 			(fetch->backward ? -1 : 1) < 0)
 			next = frozen;
 		hyb_fetched_add_entry(batch, next->entry, next->iter.use.tree->generation);

@@ -70,12 +70,10 @@ compare_items(const void *a, const void *b, void *arg)
 	const ItemOrder *order = arg;
 	const HybFetchedItem *x = a;
 	const HybFetchedItem *y = b;
-	int			c = hyb_key_compare(order->desc, order->keys + x->key_off, x->keylen,
-									order->keys + y->key_off, y->keylen);
+	int			c = hyb_key_tid_compare(order->desc,
+										order->keys + x->key_off, x->keylen, &x->tid,
+										order->keys + y->key_off, y->keylen, &y->tid);
 
-	if (c == 0)
-		c = ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
-							   unconstify(ItemPointerData *, &y->tid));
 	return order->backward ? -c : c;
 }
 

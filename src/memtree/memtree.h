@@ -35,6 +35,14 @@ typedef struct HybEntry
 	uint16		flags;			/* HYB_DELTA_DEAD, or HYB_ENTRY_* */
 } HybEntry;
 
+/* Index order of two entries. */
+static inline int
+hyb_entry_compare(const HybKeyDesc *desc, const HybEntry *a, const HybEntry *b)
+{
+	return hyb_key_tid_compare(desc, a->bytes, a->keylen, &a->tid,
+							   b->bytes, b->keylen, &b->tid);
+}
+
 /* Flags of entries of a tree. */
 #define HYB_ENTRY_DEAD		0x8000
 #define HYB_ENTRY_KILLED	0x4000	/* a hint; set under a shared lock too */

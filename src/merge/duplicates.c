@@ -243,6 +243,7 @@ typedef struct Member
 /* The live items of a row, sorted by the keys that were read. */
 typedef struct HybStepGroup
 {
+	const HybKeyDesc *desc;
 	Member	   *members;
 	int			n;
 	int			alloc;
@@ -355,12 +356,11 @@ compare_members(const void *a, const void *b, void *arg)
 {
 	const Member *x = a;
 	const Member *y = b;
-	const HybBuf *keys = arg;
-	int			c = memcmp(keys->data + x->off, keys->data + y->off,
-						   Min(x->len, y->len));
+	const HybStepGroup *group = arg;
 
-	return c != 0 ? c : ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
-										   unconstify(ItemPointerData *, &y->tid));
+	return hyb_key_tid_compare(group->desc,
+							   group->keys.data + x->off, x->len, &x->tid,
+							   group->keys.data + y->off, y->len, &y->tid);
 }
 
 bool
@@ -381,6 +381,7 @@ hyb_step_read_group(HybMergeStep *step, int row, int last)
 	if (step->group == NULL)
 		step->group = palloc0(sizeof(HybStepGroup));
 	group = step->group;
+	group->desc = step->ix->desc;
 	if (!is_due(step, n, more) ||
 		(group->reads >= GROUP_MAX_READS && n + more < MANY_ENTRIES))
 		return false;
@@ -396,7 +397,7 @@ hyb_step_read_group(HybMergeStep *step, int row, int last)
 	group->reads += pgBufferUsage.shared_blks_read - reads;
 	if (all)
 		qsort_arg(group->members, group->n, sizeof(Member), compare_members,
-				  &group->keys);
+				  group);
 	return all;
 }
 

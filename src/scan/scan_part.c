@@ -611,11 +611,10 @@ compare_resolved(const void *a, const void *b, void *arg)
 	const ResolvedOrder *order = arg;
 	const Resolved *x = a;
 	const Resolved *y = b;
-	int			c = hyb_key_compare(order->desc, order->keys + x->row.off, x->row.keylen,
-									order->keys + y->row.off, y->row.keylen);
 
-	return c != 0 ? c : ItemPointerCompare(unconstify(ItemPointerData *, &x->tid),
-										   unconstify(ItemPointerData *, &y->tid));
+	return hyb_key_tid_compare(order->desc,
+							   order->keys + x->row.off, x->row.keylen, &x->tid,
+							   order->keys + y->row.off, y->row.keylen, &y->tid);
 }
 
 /* Row i of the part, whose items are [from, to). */
