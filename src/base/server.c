@@ -4,9 +4,11 @@
  */
 #include "base/compat.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/stratnum.h"
+#include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "base/server.h"
@@ -21,6 +23,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/resowner.h"
@@ -37,6 +40,31 @@ hyb_index_is_of(Oid index, Oid access_method)
 	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == access_method;
 	ReleaseSysCache(tuple);
 	return result;
+}
+
+List *
+hyb_index_rows(AttrNumber column, Oid oid, Snapshot snapshot)
+{
+	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
+	Oid			path = column == Anum_pg_index_indexrelid ? IndexRelidIndexId : IndexIndrelidIndexId;
+	List	   *rows = NIL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	Assert(column == Anum_pg_index_indexrelid || column == Anum_pg_index_indrelid);
+	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
+	scan = systable_beginscan(pg_index, path, true, snapshot, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		void	   *row = palloc(sizeof(FormData_pg_index));
+
+		memcpy(row, GETSTRUCT(tuple), offsetof(FormData_pg_index, indkey));
+		rows = lappend(rows, row);
+	}
+	systable_endscan(scan);
+	table_close(pg_index, AccessShareLock);
+	return rows;
 }
 
 /* Returns that of the table, or what a partitioned table has for its partitions. */

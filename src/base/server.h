@@ -14,9 +14,17 @@
 #include "nodes/pg_list.h"
 #include "storage/lock.h"
 #include "utils/relcache.h"
+#include "utils/snapshot.h"
 
 /* Does the index have this access method?  False if the index is gone. */
 extern bool hyb_index_is_of(Oid index, Oid access_method);
+
+/*
+ * Returns the rows of pg_index that have `oid` in this column, indexrelid or indrelid:
+ * FormData_pg_index up to indkey.  A snapshot of NULL is the catalogs'.  Unlike the
+ * list of indexes in the relation cache, it has dead ones.
+ */
+extern List *hyb_index_rows(AttrNumber column, Oid oid, Snapshot snapshot);
 
 /*
  * Returns the sentence that names the access method of a table if it is not heap by

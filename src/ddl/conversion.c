@@ -26,7 +26,6 @@
 #include "server/before_18/ddl_before_18.h"
 #include "store/handle.h"
 #include "store/settings.h"
-#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/snapmgr.h"
 
@@ -410,27 +409,17 @@ is_leftover_of(const char *candidate, const char *name)
 static List *
 leftovers_of(const char *index, Oid table)
 {
-	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
 	List	   *names = NIL;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	ListCell   *lc;
 
-	/* the list of indexes in the relcache lacks dead ones */
-	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(pg_index, IndexIndrelidIndexId, true, NULL, 1,
-							  &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	foreach(lc, hyb_index_rows(Anum_pg_index_indrelid, table, NULL))
 	{
-		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
-		char	   *name = get_rel_name(form->indexrelid);
+		Form_pg_index row = lfirst(lc);
+		char	   *name = get_rel_name(row->indexrelid);
 
-		if (!form->indisvalid && name != NULL && is_leftover_of(name, index))
+		if (!row->indisvalid && name != NULL && is_leftover_of(name, index))
 			names = lappend(names, name);
 	}
-	systable_endscan(scan);
-	table_close(pg_index, AccessShareLock);
 	return names;
 }
 

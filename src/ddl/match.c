@@ -180,61 +180,28 @@ hyb_indexes_below(Oid indexoid, const List *tables)
 	return indexes;
 }
 
-/*
- * Returns what `result` takes from the rows of a catalog that have `relid` in the
- * first column of this index of the catalog.
- */
-static List *
-rows_of(Oid catalogid, Oid indexid, AttrNumber column, Oid relid,
-		Oid (*result) (HeapTuple row))
-{
-	Relation	catalog = table_open(catalogid, AccessShareLock);
-	List	   *found = NIL;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	row;
-
-	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(relid));
-	scan = systable_beginscan(catalog, indexid, true, NULL, 1, &key);
-	while (HeapTupleIsValid(row = systable_getnext(scan)))
-		found = lappend_oid(found, result(row));
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
-
-static Oid
-parent_in(HeapTuple row)
-{
-	return ((Form_pg_inherits) GETSTRUCT(row))->inhparent;
-}
-
 /* Returns the parents whose indexes those of the table go with. */
 static List *
 parents_of(Oid relid)
 {
-	List	   *parents = rows_of(InheritsRelationId, InheritsRelidSeqnoIndexId,
-								  Anum_pg_inherits_inhrelid, relid, parent_in);
+	Relation	pg_inherits = table_open(InheritsRelationId, AccessShareLock);
+	List	   *parents = NIL;
 	ListCell   *lc;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	row;
 
+	ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(relid));
+	scan = systable_beginscan(pg_inherits, InheritsRelidSeqnoIndexId, true, NULL, 1, &key);
+	while (HeapTupleIsValid(row = systable_getnext(scan)))
+		parents = lappend_oid(parents, ((Form_pg_inherits) GETSTRUCT(row))->inhparent);
+	systable_endscan(scan);
+	table_close(pg_inherits, AccessShareLock);
 	foreach(lc, parents)
 		if (!hyb_goes_with(relid, lfirst_oid(lc)))
 		parents = foreach_delete_current(parents, lc);
 	return parents;
-}
-
-static Oid
-index_in(HeapTuple row)
-{
-	return ((Form_pg_index) GETSTRUCT(row))->indexrelid;
-}
-
-static List *
-indexes_of(Oid relid)
-{
-	return rows_of(IndexRelationId, IndexIndrelidIndexId,
-				   Anum_pg_index_indrelid, relid, index_in);
 }
 
 /* Returns the parent's index that the one of the table corresponds to. */
@@ -310,12 +277,16 @@ Oid
 hyb_constraint_index_above(Oid relid, bool primary, List *keys, List *included)
 {
 	ListCell   *lc;
-	ListCell   *of_parent;
+	ListCell   *row;
 
 	foreach(lc, parents_of(relid))
-		foreach(of_parent, indexes_of(lfirst_oid(lc)))
-		if (has_columns(lfirst_oid(of_parent), primary, keys, included) &&
-			OidIsValid(get_index_constraint(lfirst_oid(of_parent))))
-		return lfirst_oid(of_parent);
+		foreach(row, hyb_index_rows(Anum_pg_index_indrelid, lfirst_oid(lc), NULL))
+	{
+		Oid			index = ((Form_pg_index) lfirst(row))->indexrelid;
+
+		if (has_columns(index, primary, keys, included) &&
+			OidIsValid(get_index_constraint(index)))
+			return index;
+	}
 	return InvalidOid;
 }

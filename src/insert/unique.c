@@ -19,12 +19,11 @@
 #include "base/compat.h"
 
 #include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/stratnum.h"
-#include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "algo/bits.h"
+#include "base/server.h"
 #include "catalog/pg_index.h"
 #include "filter/filter_choice.h"
 #include "insert/insertion.h"
@@ -34,7 +33,6 @@
 #include "miscadmin.h"
 #include "shared/index_cache.h"
 #include "storage/lmgr.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -566,23 +564,12 @@ hyb_same_uniqueness(Relation a, Relation b)
 static bool
 is_valid(Oid index)
 {
-	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		valid;
+	List	   *rows = hyb_index_rows(Anum_pg_index_indexrelid, index, snapshot);
+	bool		valid = rows == NIL || ((Form_pg_index) linitial(rows))->indisvalid;
 
-	ScanKeyInit(&key, Anum_pg_index_indexrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(index));
-	scan = systable_beginscan(pg_index, IndexRelidIndexId, true, snapshot, 1,
-							  &key);
-	tuple = systable_getnext(scan);
-	valid = !HeapTupleIsValid(tuple) ||
-		((Form_pg_index) GETSTRUCT(tuple))->indisvalid;
-	systable_endscan(scan);
 	UnregisterSnapshot(snapshot);
-	table_close(pg_index, AccessShareLock);
+	list_free_deep(rows);
 	return valid;
 }
 

@@ -488,17 +488,13 @@ sample_subtree(FillSample *sample, BlockNumber block, uint64 stamp, int level,
 static bool
 sample_level(FillSample *sample, const HybLevel *level, uint64 leaves)
 {
+	int			height = hyb_root_height(sample->ix, &level->root);
 	uint64		most = leaves <= SMALL_LEAVES ? level->leaf_pages :
 		(SAMPLE_LEAVES * level->leaf_pages + leaves - 1) / leaves;
 
-	if (level->root.height == 0)
-		return true;
-	if (level->root.height > HYB_MAX_HEIGHT)
-		hyb_corrupted(sample->ix->rel, HYB_METAPAGE_BLKNO,
-					  "The tree's height is out of range.");
-	return sample_subtree(sample, level->root.block, level->root.stamp,
-						  (int) level->root.height - 1, most,
-						  (double) level->leaf_pages);
+	return height == 0 ||
+		sample_subtree(sample, level->root.block, level->root.stamp, height - 1,
+					   most, (double) level->leaf_pages);
 }
 
 bool

@@ -114,6 +114,15 @@ extern bool hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 extern void hyb_check_stale(const HybIndex *ix, const HybVersion *version,
 							BlockNumber block);
 
+/* The height of a tree.  An error if a damaged metapage has it out of range. */
+static inline int
+hyb_root_height(const HybIndex *ix, const HybRoot *root)
+{
+	if (root->height > HYB_MAX_HEIGHT)
+		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, "The tree's height is out of range.");
+	return (int) root->height;
+}
+
 /* ---- predicate locks ---- */
 
 /*

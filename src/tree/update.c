@@ -138,11 +138,10 @@ void
 hyb_static_visit(const HybIndex *ix, const HybRoot *root, HybVisit visit, void *arg)
 {
 	HybChild	top = {.block = root->block,.stamp = root->stamp,.filter_block = InvalidBlockNumber};
+	int			height = hyb_root_height(ix, root);
 
-	if (root->height > HYB_MAX_HEIGHT)
-		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, "The tree's height is out of range.");
-	if (root->height > 0)
-		visit_page(ix, &top, (int) root->height, HYB_METAPAGE_BLKNO, visit, arg);
+	if (height > 0)
+		visit_page(ix, &top, height, HYB_METAPAGE_BLKNO, visit, arg);
 }
 
 void
@@ -152,10 +151,8 @@ hyb_path_load(const HybIndex *ix, const HybRoot *root, const HybPos *pos,
 	HybPos		low = {.tie = HYB_BEFORE};
 	HybChild	at;
 
-	if (root->height > HYB_MAX_HEIGHT)
-		hyb_corrupted(ix->rel, HYB_METAPAGE_BLKNO, "The tree's height is out of range.");
 	memset(path, 0, sizeof(*path));
-	path->height = (int) root->height;
+	path->height = hyb_root_height(ix, root);
 	path->high.tie = HYB_AFTER;
 	if (path->height == 0)
 		return;

@@ -29,8 +29,6 @@
 #if HYB_BEFORE_18
 
 #include "access/attmap.h"
-#include "access/genam.h"
-#include "access/stratnum.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
@@ -50,7 +48,6 @@
 #include "server/btree_only.h"
 #include "storage/lmgr.h"
 #include "tcop/pquery.h"
-#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -391,25 +388,18 @@ is_known_plain(Oid relid)
 static bool
 catalog_has_unique_hybrid(Oid table, Oid hybrid)
 {
-	Relation	pg_index = table_open(IndexRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	List	   *rows = hyb_index_rows(Anum_pg_index_indrelid, table, NULL);
+	ListCell   *lc;
 	bool		found = false;
 
-	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(pg_index, IndexIndrelidIndexId, true, NULL, 1,
-							  &key);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	foreach(lc, rows)
 	{
-		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
+		Form_pg_index row = lfirst(lc);
 
-		found = form->indisunique && form->indislive &&
-			hyb_index_is_of(form->indexrelid, hybrid);
+		found |= row->indisunique && row->indislive &&
+			hyb_index_is_of(row->indexrelid, hybrid);
 	}
-	systable_endscan(scan);
-	table_close(pg_index, AccessShareLock);
+	list_free_deep(rows);
 	return found;
 }
 

@@ -12,9 +12,6 @@
 
 #ifdef HYB_NO_REPLICA_IDENTITY
 
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/table.h"
 #include "base/server.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
@@ -23,7 +20,6 @@
 #include "replication/logicalworker.h"
 #include "server/before_18/before_18.h"
 #include "server/btree_only.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 
@@ -31,21 +27,9 @@
 static bool
 is_identity(Oid index, Snapshot snapshot)
 {
-	Relation	rel = table_open(IndexRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		result;
+	List	   *rows = hyb_index_rows(Anum_pg_index_indexrelid, index, snapshot);
 
-	ScanKeyInit(&key, Anum_pg_index_indexrelid, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(index));
-	scan = systable_beginscan(rel, IndexRelidIndexId, true, snapshot, 1, &key);
-	tuple = systable_getnext(scan);
-	result = HeapTupleIsValid(tuple) &&
-		((Form_pg_index) GETSTRUCT(tuple))->indisreplident;
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return result;
+	return rows != NIL && ((Form_pg_index) linitial(rows))->indisreplident;
 }
 
 /*
