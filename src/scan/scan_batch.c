@@ -29,6 +29,7 @@
 #include "base/compat.h"
 
 #include "base/memory.h"
+#include "hot/hot.h"
 #include "insert/gather.h"
 #include "miscadmin.h"
 #include "scan/scan.h"

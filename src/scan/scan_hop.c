@@ -21,7 +21,7 @@
 #include "base/compat.h"
 
 #include "key/key.h"
-#include "scan/scan.h"
+#include "scan/batch.h"
 
 /*
  * A hop over fewer rows of a leaf was not worth its search.  Then more rows are
