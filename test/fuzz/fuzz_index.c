@@ -24,7 +24,6 @@
 #include "filter/filter_place.h"
 #include "leaf/leaf.h"
 #include "merge/facts.h"
-#include "storage/smgr.h"
 
 #define NDESCS		4
 #define NTEMPLATES	(2 * NDESCS)
@@ -51,10 +50,7 @@ static Block blocks[MAX_BLOCKS];	/* its pages, or changed copies */
 static SMgrRelationData smgr;
 
 Block	   *LocalBufferBlockPointers = blocks;
-char	   *BufferBlocks;
-int			NBuffers = 0;
 int			NLocBuffer = MAX_BLOCKS;
-bool		pgstat_track_counts = false;
 
 /* The settings that facts are made of; src/merge/trigger.c has the defaults. */
 int			hyb_merge_floor = 8192;
@@ -89,13 +85,6 @@ BufferGetBlockNumber(Buffer buf)
 {
 	return (BlockNumber) (-buf - 1);
 }
-
-#if PG_MAJORVERSION_NUM < 16
-typedef RelFileNode RelFileLocator;
-#endif
-#if PG_MAJORVERSION_NUM < 17
-typedef BackendId ProcNumber;
-#endif
 
 bool
 ReadRecentBuffer(RelFileLocator locator, ForkNumber fork, BlockNumber block,
@@ -148,58 +137,6 @@ MarkBufferDirty(Buffer buf)
 {
 }
 
-SMgrRelation
-smgropen(RelFileLocator locator, ProcNumber backend)
-{
-	abort();
-}
-
-#if PG_MAJORVERSION_NUM < 17
-void
-smgrsetowner(SMgrRelation *owner, SMgrRelation reln)
-#else
-void
-smgrpin(SMgrRelation reln)
-#endif
-{
-	abort();
-}
-
-void
-MemoryContextReset(MemoryContext context)
-{
-}
-
-void
-ItemPointerInc(ItemPointer tid)
-{
-	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
-	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
-
-	if (offset < PG_UINT16_MAX)
-		ItemPointerSet(tid, block, offset + 1);
-	else if (block != InvalidBlockNumber)
-		ItemPointerSet(tid, block + 1, 0);
-}
-
-void
-ItemPointerDec(ItemPointer tid)
-{
-	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
-	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
-
-	if (offset > 0)
-		ItemPointerSet(tid, block, offset - 1);
-	else if (block != 0)
-		ItemPointerSet(tid, block - 1, PG_UINT16_MAX);
-}
-
-bool
-RecoveryInProgress(void)
-{
-	return false;
-}
-
 /* ---- functions that write, which are never called ---- */
 
 void
@@ -232,22 +169,10 @@ hyb_space_open(const HybIndex *ix, BlockNumber block, BlockNumber from)
 	abort();
 }
 
-void
-pgstat_assoc_relation(Relation rel)
-{
-	abort();
-}
-
 /* of an index that several processes build */
 Buffer
 ReadBufferExtended(Relation rel, ForkNumber fork, BlockNumber block,
 				   ReadBufferMode mode, BufferAccessStrategy strategy)
-{
-	abort();
-}
-
-void
-LockRelationForExtension(Relation rel, LOCKMODE mode)
 {
 	abort();
 }

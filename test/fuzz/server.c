@@ -4,11 +4,14 @@
  */
 #include "server.h"
 
+#include "access/xlog.h"
 #include "common/hashfn.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "pgtime.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/lsyscache.h"
@@ -114,6 +117,11 @@ MemoryContextRegisterResetCallback(MemoryContext context,
 
 void
 MemoryContextDelete(MemoryContext context)
+{
+}
+
+void
+MemoryContextReset(MemoryContext context)
 {
 }
 
@@ -458,6 +466,30 @@ ItemPointerCompare(ComparedTid a, ComparedTid b)
 }
 
 void
+ItemPointerInc(ItemPointer tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	if (offset < PG_UINT16_MAX)
+		ItemPointerSet(tid, block, offset + 1);
+	else if (block != InvalidBlockNumber)
+		ItemPointerSet(tid, block + 1, 0);
+}
+
+void
+ItemPointerDec(ItemPointer tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+
+	if (offset > 0)
+		ItemPointerSet(tid, block, offset - 1);
+	else if (block != 0)
+		ItemPointerSet(tid, block - 1, PG_UINT16_MAX);
+}
+
+void
 PageInit(Page page, Size page_size, Size special_size)
 {
 	PageHeader	header = (PageHeader) page;
@@ -478,4 +510,46 @@ hyb_fuzz_relation(void)
 	static RelationData relation = {.rd_rel = &form,.rd_index = &index};
 
 	return &relation;
+}
+
+/* ---- files whose pages are local buffers ---- */
+
+char	   *BufferBlocks;
+int			NBuffers = 0;
+bool		pgstat_track_counts = false;
+
+bool
+RecoveryInProgress(void)
+{
+	return false;
+}
+
+/* These are for shared relations, and never called. */
+SMgrRelation
+smgropen(RelFileLocator locator, ProcNumber backend)
+{
+	abort();
+}
+
+#if PG_MAJORVERSION_NUM < 17
+void
+smgrsetowner(SMgrRelation *owner, SMgrRelation reln)
+#else
+void
+smgrpin(SMgrRelation reln)
+#endif
+{
+	abort();
+}
+
+void
+pgstat_assoc_relation(Relation rel)
+{
+	abort();
+}
+
+void
+LockRelationForExtension(Relation rel, LOCKMODE mode)
+{
+	abort();
 }

@@ -12,7 +12,15 @@
 
 #include <setjmp.h>
 
+#include "storage/smgr.h"
 #include "store/page.h"
+
+#if PG_MAJORVERSION_NUM < 16
+typedef RelFileNode RelFileLocator;
+#endif
+#if PG_MAJORVERSION_NUM < 17
+typedef BackendId ProcNumber;
+#endif
 
 extern jmp_buf hyb_fuzz_error;
 extern Relation hyb_fuzz_relation(void);

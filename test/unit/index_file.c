@@ -4,13 +4,9 @@
  */
 #include "index_file.h"
 
-#include "access/xlog.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/buf_internals.h"
-#include "storage/lmgr.h"
 #include "storage/proc.h"
-#include "storage/smgr.h"
 #include "utils/rel.h"
 
 #define require(condition) \
@@ -31,10 +27,7 @@ static bool foreign[INDEX_FILE_BLOCKS]; /* pinned by another one */
 static BlockNumber nblocks;
 
 Block	   *LocalBufferBlockPointers = pages;
-char	   *BufferBlocks;
-int			NBuffers = 0;
 int			NLocBuffer = INDEX_FILE_BLOCKS;
-bool		pgstat_track_counts = false;
 
 static BlockNumber
 block_of(Buffer buf)
@@ -162,10 +155,6 @@ index_file_log(BlockNumber block)
 }
 
 /* ---- buffers ---- */
-
-#if PG_MAJORVERSION_NUM < 16
-typedef RelFileNode RelFileLocator;
-#endif
 
 Buffer
 ReadBuffer(Relation rel, BlockNumber block)
@@ -375,46 +364,7 @@ hyb_wal_commit(HybWalSet *set)
 
 /* ---- others ---- */
 
-bool
-RecoveryInProgress(void)
-{
-	return false;
-}
-
-void
-MemoryContextReset(MemoryContext context)
-{
-}
-
-void
-ItemPointerInc(ItemPointer tid)
-{
-	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
-	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
-
-	if (offset < PG_UINT16_MAX)
-		ItemPointerSet(tid, block, offset + 1);
-	else if (block != InvalidBlockNumber)
-		ItemPointerSet(tid, block + 1, 0);
-}
-
-void
-ItemPointerDec(ItemPointer tid)
-{
-	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
-	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
-
-	if (offset > 0)
-		ItemPointerSet(tid, block, offset - 1);
-	else if (block != 0)
-		ItemPointerSet(tid, block - 1, PG_UINT16_MAX);
-}
-
 /* ---- functions for shared relations, which are never called ---- */
-
-#if PG_MAJORVERSION_NUM < 17
-typedef BackendId ProcNumber;
-#endif
 
 int			LockTimeout = 0;
 LWLockPadded *MainLWLockArray;
@@ -463,12 +413,6 @@ LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool session, bool dont_wait)
 	abort();
 }
 
-void
-LockRelationForExtension(Relation rel, LOCKMODE mode)
-{
-	abort();
-}
-
 bool
 LockRelease(const LOCKTAG *tag, LOCKMODE mode, bool session)
 {
@@ -476,30 +420,7 @@ LockRelease(const LOCKTAG *tag, LOCKMODE mode, bool session)
 }
 
 void
-pgstat_assoc_relation(Relation rel)
-{
-	abort();
-}
-
-void
 pg_re_throw(void)
-{
-	abort();
-}
-
-SMgrRelation
-smgropen(RelFileLocator locator, ProcNumber backend)
-{
-	abort();
-}
-
-#if PG_MAJORVERSION_NUM < 17
-void
-smgrsetowner(SMgrRelation *owner, SMgrRelation reln)
-#else
-void
-smgrpin(SMgrRelation reln)
-#endif
 {
 	abort();
 }
