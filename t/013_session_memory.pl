@@ -106,8 +106,7 @@ BEGIN
 	END IF;
 	RETURN btint4cmp(a, b);
 END $$;
-CREATE OPERATOR CLASS fails_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 fails_cmp(int, int);
+CALL hyb_operator_class('fails');
 CREATE TABLE f (k int);
 CREATE INDEX f_k ON f USING hybrid (k fails_ops);
 INSERT INTO f SELECT generate_series(1, 300);

@@ -44,15 +44,6 @@ my %queries = (
 	'SELECT k FROM t ORDER BY k' => 'order order_only',
 	'SELECT id FROM t ORDER BY id DESC' => 'order order_only');
 
-sub check
-{
-	my ($what) = @_;
-	$primary->wait_for_catchup($standby);
-	same_answers($primary, "primary: $what", \%queries, ['t']);
-	same_answers($standby, "standby: $what", \%queries, ['t']);
-	return;
-}
-
 # VACUUM on the primary; how many rows it removed.
 sub vacuum
 {
@@ -81,21 +72,21 @@ EOF
 }
 
 $primary->safe_psql('postgres', 'SELECT fill(1, 400)');
-check('a dynamic stage only');
+same_on_both($primary, $standby, 'a dynamic stage only', \%queries, ['t']);
 $primary->safe_psql('postgres', 'SELECT fill(401, 600)');
-check('a dynamic stage that grew');
+same_on_both($primary, $standby, 'a dynamic stage that grew', \%queries, ['t']);
 $primary->safe_psql('postgres', 'SELECT fill(601, 5000); SELECT hybrid_merge(\'t_k\'), hybrid_merge(\'t_s\')');
-check('after merges');
+same_on_both($primary, $standby, 'after merges', \%queries, ['t']);
 $primary->safe_psql('postgres', 'SELECT fill(5001, 6000); DELETE FROM t WHERE id % 7 = 3; UPDATE t SET k = k + 1 WHERE id % 11 = 0');
-check('deleted and updated rows');
+same_on_both($primary, $standby, 'deleted and updated rows', \%queries, ['t']);
 replace_rows('entries in leaves', 'id BETWEEN 1000 AND 2500 OR id % 13 = 5', 'SELECT fill(6001, 8000)');
-check('VACUUM, and line pointers used again');
+same_on_both($primary, $standby, 'VACUUM, and line pointers used again', \%queries, ['t']);
 
 # the standby has trees in memory now; VACUUM changes what they hold
 $primary->safe_psql('postgres', 'SELECT fill(10001, 10300)');
-check('entries that the standby has in memory');
+same_on_both($primary, $standby, 'entries that the standby has in memory', \%queries, ['t']);
 replace_rows('entries in memory', 'id BETWEEN 10100 AND 10200', 'INSERT INTO t SELECT i, -i, \'new\', 0 FROM generate_series(20001, 20400) i');
-check('dynamic entries removed by VACUUM, line pointers used again');
+same_on_both($primary, $standby, 'dynamic entries removed by VACUUM, line pointers used again', \%queries, ['t']);
 
 # the same with an index that has nothing to merge: a merge would have the
 # standby drop its tree
@@ -145,7 +136,7 @@ push @rest, split /\n/, $cursor->query_safe('FETCH ALL FROM c');
 is(scalar(@rest) + 100, $total, 'a cursor of the standby returns its snapshot over merges and VACUUM');
 $cursor->query_safe('COMMIT');
 $cursor->quit;
-check('after the cursor');
+same_on_both($primary, $standby, 'after the cursor', \%queries, ['t']);
 
 # the planner asks the index for values beyond what ANALYZE has seen
 $primary->safe_psql('postgres', 'ANALYZE t');
@@ -254,7 +245,7 @@ $primary->safe_psql('postgres', <<EOF);
 CREATE TABLE lost AS SELECT i AS k FROM generate_series(1, 3000) i;
 CREATE INDEX lost_k ON lost USING hybrid (k);
 EOF
-my $file = $primary->data_dir . '/' . $primary->safe_psql('postgres', "SELECT pg_relation_filepath('lost_k')");
+my $file = index_file($primary, 'lost_k');
 $primary->stop;
 open(my $fh, '>>', $file) or die "$file: $!";
 binmode $fh;
@@ -272,7 +263,7 @@ is($standby->safe_psql('postgres', "SELECT hyb_check('lost')"), 't', "the standb
 # a standby restart in the middle, then promotion
 $primary->safe_psql('postgres', 'SELECT fill(40001, 42000)');
 $standby->restart;
-check('after a restart of the standby');
+same_on_both($primary, $standby, 'after a restart of the standby', \%queries, ['t']);
 $primary->safe_psql('postgres', 'SELECT fill(50001, 50700)');
 $primary->wait_for_catchup($standby);
 $primary->stop('immediate');

@@ -52,12 +52,6 @@ my %queries = (
 	'SELECT n, v FROM t WHERE n > 11000 ORDER BY n DESC, v' => 'order order_only',
 	'SELECT v FROM t WHERE ARRAY[repeat($$x$$, 500) || s] > ARRAY[repeat($$x$$, 500) || $$f7$$]' => 'index bitmap');
 
-sub stats
-{
-	my ($node, $index, $what) = @_;
-	return $node->safe_psql('postgres', "SELECT $what FROM hybrid_index_stats('$index')");
-}
-
 # A counter's sum over the indexes.
 sub total
 {

@@ -22,24 +22,6 @@ hybridindex.merge_floor = 1000000
 hybridindex.merge_step_pages = 1
 EOF
 
-# Poll for a query that gives 't'.
-sub wait_for
-{
-	my ($what, $query) = @_;
-	foreach (1 .. 400)
-	{
-		return 1 if $node->safe_psql('postgres', $query) eq 't';
-		select(undef, undef, undef, 0.05);
-	}
-	return fail("timed out waiting until $what");
-}
-
-sub statements
-{
-	$node->safe_psql('postgres', $_) foreach @_;
-	return;
-}
-
 # ---- a cursor on retired delta pages ----
 
 # An index-only cursor reads backward and has read the keys from 457 to 1480
@@ -49,7 +31,7 @@ sub statements
 # which does not belong to the index any more: a pin there would hold nothing up.
 # VACUUM finishes and sets the visibility map, and the dead must not come back.
 {
-	statements(
+	run($node,
 		'CREATE TABLE rp (k int8, pad char(40))', 'CREATE INDEX rp_k ON rp USING hybrid (k)',
 		"INSERT INTO rp SELECT i, 'x' FROM generate_series(1, 1800) i",
 		'VACUUM rp', 'DELETE FROM rp WHERE k BETWEEN 500 AND 520');
@@ -72,7 +54,7 @@ EOF
 	wait_file("$dir/at1000");
 	is($node->safe_psql('postgres', "SELECT hybrid_merge('rp_k')"), '1800', 'entries under a cursor are merged');
 	my $vacuum = start_psql($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE false) rp;\n");
-	wait_for('VACUUM waits for a pin',
+	wait_for($node, 'VACUUM waits for a pin',
 		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND $waits_for_pin)");
 	append_to_file("$dir/merged", '');
 	wait_file("$dir/at599");
@@ -124,19 +106,11 @@ EOF
 	return $session;
 }
 
-# It goes on.
-sub wake_up
-{
-	my ($session) = @_;
-	$node->psql('postgres', "SELECT injection_points_detach('hybrid-$session->{point}'); SELECT injection_points_wakeup('hybrid-$session->{point}')");
-	return;
-}
-
 # It goes on, to its end.
 sub let_go
 {
 	my ($session) = @_;
-	wake_up($session);
+	leave_point($node, $session->{point});
 	return finish_psql($session);
 }
 
@@ -146,7 +120,7 @@ sub let_go
 # the reader's snapshot.
 sub fill_reader_table
 {
-	statements(
+	run($node,
 		'DROP TABLE IF EXISTS r',
 		'CREATE TABLE r (k int, v int, s text COLLATE "C")',
 		'CREATE INDEX r_k ON r USING hybrid (k, s)',
@@ -222,13 +196,13 @@ same_answers($node, 'the index is right afterwards',
 # from a page of the table that it has marked all-visible.  The row's entry is on the
 # second page of the log: the first one becomes a page of the free list.
 {
-	statements('CREATE TABLE dp (k int)', 'CREATE INDEX dp_k ON dp USING hybrid (k)',
+	run($node, 'CREATE TABLE dp (k int)', 'CREATE INDEX dp_k ON dp USING hybrid (k)',
 		'INSERT INTO dp SELECT generate_series(1, 1800)', 'VACUUM dp', 'DELETE FROM dp WHERE k = 900');
 	my $session = start_held('delta-pinned',
 		"SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT k FROM dp WHERE k BETWEEN 900 AND 902 ORDER BY k;\n");
-	statements("SELECT hybrid_merge('dp_k')");
+	run($node, "SELECT hybrid_merge('dp_k')");
 	my $vacuum = start_psql($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE false) dp;\n");
-	wait_for('VACUUM waits for a pin, or has ended', <<EOF);
+	wait_for($node, 'VACUUM waits for a pin, or has ended', <<EOF);
 SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND $waits_for_pin)
 	OR (SELECT reltuples = 1799 FROM pg_class WHERE relname = 'dp')
 EOF
@@ -241,26 +215,26 @@ EOF
 # VACUUM fails when it has flagged a page's dead entries, and before it marks
 # them in the tree: scans find them dead on the page each time, and leave them
 # out.
-statements(
+run($node,
 	'CREATE TABLE d (k int)', 'CREATE UNIQUE INDEX d_k ON d USING hybrid (k)',
 	'INSERT INTO d SELECT generate_series(1, 1000)', 'VACUUM d',
 	'SELECT count(*) FROM d WHERE k = 5', 'DELETE FROM d WHERE k BETWEEN 200 AND 500',
 	"SELECT injection_points_attach('hybrid-vacuum-flagged', 'error')");
 my ($failed, $ignored, $error) = $node->psql('postgres', 'VACUUM (INDEX_CLEANUP on) d');
 like($error, qr/error triggered/, 'VACUUM fails after a page was flagged');
-statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
+run($node, "SELECT injection_points_detach('hybrid-vacuum-flagged')");
 {
 	local $ENV{PGOPTIONS} = '-c statement_timeout=20s';
 	same_answers($node, 'scans end',
 		{ 'SELECT k FROM d ORDER BY k' => 'order_only', 'SELECT k FROM d ORDER BY k DESC' => 'order_only' });
-	statements('INSERT INTO d SELECT generate_series(300, 310)', 'VACUUM (INDEX_CLEANUP on) d',
+	run($node, 'INSERT INTO d SELECT generate_series(300, 310)', 'VACUUM (INDEX_CLEANUP on) d',
 		'INSERT INTO d SELECT generate_series(2001, 2400)');
 	is($node->safe_psql('postgres', 'SELECT count(*) > 200 FROM d WHERE k > 2000 AND ctid < (SELECT ctid FROM d WHERE k = 1000)'),
 		't', 'the next VACUUM makes the line pointers free, and other rows get them');
 	my $range = 'SELECT k FROM d WHERE k BETWEEN 100 AND 600';
 	same_answers($node, 'answers are right when line pointers are used again',
 		{ $range => 'index only bitmap', 'SELECT k FROM d ORDER BY k' => 'order_only' }, ['d']);
-	statements("SELECT hybrid_merge('d_k')");
+	run($node, "SELECT hybrid_merge('d_k')");
 	same_answers($node, 'after a merge, too', { $range => 'index only bitmap' }, ['d']);
 }
 
@@ -269,16 +243,16 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 # The same merge then takes the generation that has the entries of these rows: it
 # must look at the table again.
 {
-	statements(
+	run($node,
 		'CREATE TABLE rem (k int, v int)', 'INSERT INTO rem SELECT i % 10, i FROM generate_series(1, 1000) i',
 		'CREATE INDEX rem_k ON rem USING hybrid (k)', 'DELETE FROM rem WHERE v % 2 = 0',
 		'SELECT count(*) FROM rem', 'INSERT INTO rem SELECT i % 10, 0 FROM generate_series(1, 100) i',
 		"SELECT injection_points_attach('hybrid-step-reserved', 'error')");
 	my ($ret, $out, $err) = $node->psql('postgres', "SELECT hybrid_merge('rem_k')");
 	like($err, qr/error triggered/, 'a merge fails with a frozen generation');
-	statements("SELECT injection_points_detach('hybrid-step-reserved')", 'INSERT INTO rem VALUES (0, 0)');
+	run($node, "SELECT injection_points_detach('hybrid-step-reserved')", 'INSERT INTO rem VALUES (0, 0)');
 	my $merge = start_held('merge-between', "SELECT hybrid_merge('rem_k');\n");
-	statements('VACUUM (INDEX_CLEANUP on, TRUNCATE false) rem', 'INSERT INTO rem SELECT i % 10, -i FROM generate_series(1, 300) i');
+	run($node, 'VACUUM (INDEX_CLEANUP on, TRUNCATE false) rem', 'INSERT INTO rem SELECT i % 10, -i FROM generate_series(1, 300) i');
 	is($node->safe_psql('postgres', 'SELECT count(*) > 100 FROM rem WHERE v < 0 AND ctid < (SELECT max(ctid) FROM rem WHERE v > 0)'),
 		't', 'VACUUM makes line pointers free between two steps, and other rows get them');
 	ok(let_go($merge), 'the merge ends with another generation') or diag $merge->{err};
@@ -291,7 +265,7 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 # yet marked them in the tree, so that a cursor still takes them from there.  The
 # cursor has a leaf pinned, which VACUUM comes to later, and waits for.
 {
-	statements(
+	run($node,
 		'CREATE TABLE fl (k int, v int)', 'INSERT INTO fl SELECT i, 0 FROM generate_series(2, 2000, 2) i',
 		'CREATE INDEX fl_k ON fl USING hybrid (k)',
 		'INSERT INTO fl SELECT i, 1 FROM generate_series(1, 1999, 2) i', 'VACUUM fl',
@@ -302,8 +276,8 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 	$cursor->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; BEGIN');
 	$cursor->query_safe('DECLARE c NO SCROLL CURSOR FOR SELECT k FROM fl WHERE k > 0 ORDER BY k');
 	my @keys = split /\n/, $cursor->query_safe('FETCH 1 FROM c');
-	wake_up($held);
-	wait_for('VACUUM waits for the pin on a leaf',
+	leave_point($node, $held->{point});
+	wait_for($node, 'VACUUM waits for the pin on a leaf',
 		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'VACUUM (INDEX%' AND $waits_for_pin)");
 	push @keys, split /\n/, $cursor->query_safe('FETCH ALL FROM c');
 	$cursor->query_safe('COMMIT');
@@ -320,14 +294,14 @@ statements("SELECT injection_points_detach('hybrid-vacuum-flagged')");
 # count: its next look-up would miss the row.
 foreach my $changes ([], ["SELECT hybrid_merge('vc_k')"])
 {
-	statements(
+	run($node,
 		'DROP TABLE IF EXISTS vc', 'CREATE TABLE vc (k int, v text)',
 		"INSERT INTO vc SELECT i, 'old' FROM generate_series(1, 2000) i",
 		'CREATE INDEX vc_k ON vc USING hybrid (k)',
 		(@$changes ? "INSERT INTO vc VALUES (6, 'in the log')" : ()));
 	my $look = "SELECT string_agg(v, ' ' ORDER BY v) FROM vc WHERE k = 5;\n";
 	my $session = start_held('version-counted', "SET enable_seqscan = off; SET statement_timeout = '20s';\n$look$look");
-	statements(@$changes, "INSERT INTO vc VALUES (5, 'new')");
+	run($node, @$changes, "INSERT INTO vc VALUES (5, 'new')");
 	ok(let_go($session), 'a session is held before it reads the metapage') or diag $session->{err};
 	is((split /\n/, $session->{out})[-1], 'new old',
 		'its next look-up sees the log\'s first page' . (@$changes ? ' after a merge' : ''));
@@ -342,13 +316,13 @@ foreach my $changes ([], ["SELECT hybrid_merge('vc_k')"])
 	my $dir = PostgreSQL::Test::Utils::tempdir();
 	my $go_on = sub { return "\\! touch $dir/$_[0]\n\\! for i in \$(seq 600); do [ -e $dir/$_[1] ] && break; sleep 0.1; done\n"; };
 
-	statements('CREATE TABLE l (n numeric)', 'CREATE INDEX l_n ON l USING hybrid (n)');
+	run($node, 'CREATE TABLE l (n numeric)', 'CREATE INDEX l_n ON l USING hybrid (n)');
 	my $other = start_psql($node, "SET application_name = 'other'; INSERT INTO l VALUES (-1);\n", $go_on->('first', 'second'),
 		"INSERT INTO l VALUES (-2);\n", $go_on->('opened', 'third'), "INSERT INTO l VALUES (-3);\n");
 	wait_file("$dir/first");
 	my $filler = start_held('delta-page', "INSERT INTO l SELECT generate_series(1, 2000);\n");
 	append_to_file("$dir/second", '');
-	wait_for('another inserter waits for the metapage',
+	wait_for($node, 'another inserter waits for the metapage',
 		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'other' AND wait_event_type IN ('LWLock', 'Buffer'))");
 	ok(let_go($filler), 'a session that was held with a full page goes on') or diag $filler->{err};
 	wait_file("$dir/opened");
@@ -366,7 +340,7 @@ foreach my $changes ([], ["SELECT hybrid_merge('vc_k')"])
 sub fill_unique_table
 {
 	my ($merged) = @_;
-	statements(
+	run($node,
 		'DROP TABLE IF EXISTS u', 'CREATE TABLE u (k int, v text)',
 		'CREATE UNIQUE INDEX u_k ON u USING hybrid (k)',
 		"INSERT INTO u SELECT i, 'old' FROM generate_series(2, 20000) i",
@@ -374,7 +348,7 @@ sub fill_unique_table
 		($merged ? ("SELECT hybrid_merge('u_k')", "INSERT INTO u VALUES (0, 'in the log')") : ())
 	);
 	my $tid = $node->safe_psql('postgres', 'SELECT ctid FROM u WHERE k = 1');
-	statements('DELETE FROM u WHERE k = 1');
+	run($node, 'DELETE FROM u WHERE k = 1');
 	return $tid;
 }
 
@@ -399,7 +373,7 @@ foreach my $case ([ 'descend', 1 ], [ 'dynamic-fetch', 1 ], [ 'dynamic-fetch', 0
 
 	my $tid = fill_unique_table($merged);
 	my $session = start_held($point, "INSERT INTO u VALUES (1, 'new');\n");
-	statements(@reuse);
+	run($node, @reuse);
 	is($node->safe_psql('postgres', 'SELECT ctid FROM u WHERE k = 50001'), $tid,
 		"the line pointer is used again while an insert is held at $where");
 	ok(let_go($session), 'no false conflict') or diag $session->{err};
@@ -412,7 +386,7 @@ foreach my $case ([ 'descend', 1 ], [ 'dynamic-fetch', 1 ], [ 'dynamic-fetch', 0
 	my $tid = fill_unique_table(0);
 	my $session = start_held('delta-pin',
 		"INSERT INTO u VALUES (1, 'new') ON CONFLICT (k) DO UPDATE SET v = 'updated';\n");
-	statements(@reuse);
+	run($node, @reuse);
 	is($node->safe_psql('postgres', 'SELECT ctid FROM u WHERE k = 50001'), $tid,
 		'the line pointer is used again');
 	ok(let_go($session), 'ON CONFLICT is held before a pin') or diag $session->{err};
@@ -421,17 +395,17 @@ foreach my $case ([ 'descend', 1 ], [ 'dynamic-fetch', 1 ], [ 'dynamic-fetch', 0
 
 # A bitmap scan has found a row dead, and is to leave a hint.
 {
-	statements(
+	run($node,
 		'DROP TABLE IF EXISTS bh', 'CREATE TABLE bh (k int, v int, pad char(400)) WITH (autovacuum_enabled = off)',
 		'CREATE INDEX bh_k ON bh USING hybrid (k)',
 		"INSERT INTO bh SELECT i, 0, '' FROM generate_series(1, 120) i",
 		"SELECT count(*) FROM bh WHERE pad = ''");
 	my $where = 'SET enable_seqscan = off; SET enable_indexscan = off; SELECT v, ctid FROM bh WHERE k = 50';
 	my $tid = $node->safe_psql('postgres', $where) =~ s/^0\|//r;
-	statements('DELETE FROM bh WHERE k = 50', "SELECT count(*) FROM bh WHERE pad = ''");
+	run($node, 'DELETE FROM bh WHERE k = 50', "SELECT count(*) FROM bh WHERE pad = ''");
 	my $session = start_held('delta-pin',
 		"SET enable_seqscan = off; SET enable_indexscan = off; SELECT count(v) FROM bh WHERE k BETWEEN 49 AND 51;\n");
-	statements('VACUUM (INDEX_CLEANUP on, TRUNCATE false) bh', "INSERT INTO bh VALUES (50, 1, '')");
+	run($node, 'VACUUM (INDEX_CLEANUP on, TRUNCATE false) bh', "INSERT INTO bh VALUES (50, 1, '')");
 	ok(let_go($session), 'a bitmap scan is held before it leaves a hint') or diag $session->{err};
 	like($session->{out}, qr/^2$/m, 'it has seen what its snapshot shows');
 	is($node->safe_psql('postgres', $where), "1|$tid", 'the row that got the line pointer has no hint');
@@ -444,8 +418,8 @@ foreach my $between ('', "SELECT hybrid_merge('u_k')")
 	my $session = start_held('unique-checked', "INSERT INTO u VALUES (1, 'looked first');\n");
 
 	# nothing is held that others would need
-	statements("SET statement_timeout = '20s'; INSERT INTO u VALUES (1, 'came first'), (40001, 'other')");
-	statements($between) if $between;
+	run($node, "SET statement_timeout = '20s'; INSERT INTO u VALUES (1, 'came first'), (40001, 'other')");
+	run($node, $between) if $between;
 	ok(!let_go($session), 'a key that came in after the check' . ($between ? ' and was merged' : ''));
 	like($session->{err}, qr/duplicate key value violates unique constraint "u_k"/, 'is found');
 	is($node->safe_psql('postgres', 'SELECT v FROM u WHERE k = 1'), 'came first', 'the row is the only one');
@@ -456,7 +430,7 @@ foreach my $between ('', "SELECT hybrid_merge('u_k')")
 {
 	my $first = start_held('append', "INSERT INTO u VALUES (60001, 'came first');\n");
 	my $second = start_psql($node, "SET application_name = 'second'; INSERT INTO u VALUES (60001, 'came second');\n");
-	wait_for('the second inserter waits, or has inserted', <<EOF);
+	wait_for($node, 'the second inserter waits, or has inserted', <<EOF);
 SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'second' AND wait_event_type = 'LWLock')
 	OR EXISTS (SELECT FROM u WHERE k = 60001)
 EOF
@@ -470,7 +444,7 @@ EOF
 {
 	fill_unique_table(1);
 	my $session = start_held('unique-checked', "INSERT INTO u VALUES (1, 'looked first');\n");
-	statements("INSERT INTO u VALUES (1, 'came first')",
+	run($node, "INSERT INTO u VALUES (1, 'came first')",
 		'INSERT INTO u SELECT i FROM generate_series(100000, 120000) i');
 	ok(!let_go($session), 'a key that came in long ago');
 	like($session->{err}, qr/duplicate key value violates unique constraint "u_k"/, 'is found');
@@ -479,7 +453,7 @@ EOF
 # About as many appends as are remembered, all in the partition of the key:
 # such keys are found by computing what the partition is chosen by.
 {
-	statements('CREATE TABLE p (k text COLLATE "C")', 'CREATE UNIQUE INDEX p_k ON p USING hybrid (k)');
+	run($node, 'CREATE TABLE p (k text COLLATE "C")', 'CREATE UNIQUE INDEX p_k ON p USING hybrid (k)');
 	my @keys = split /\n/, $node->safe_psql('postgres', <<'EOF');
 SELECT k FROM (
 	SELECT k, uuid_hash_extended(('01' || encode(k::bytea, 'hex') || '00')::uuid, 0) AS h
@@ -491,7 +465,7 @@ EOF
 	{
 		my $key = shift @keys;
 		my $session = start_held('unique-checked', "INSERT INTO p VALUES ('$key');\n");
-		statements("INSERT INTO p VALUES ('$key')",
+		run($node, "INSERT INTO p VALUES ('$key')",
 			join(';', map { "INSERT INTO p VALUES ('$_')" } splice(@keys, 0, $others)));
 		ok(!let_go($session), "a key that came in $others appends ago");
 		like($session->{err}, qr/duplicate key value violates unique constraint "p_k"/, 'is found');
@@ -500,7 +474,7 @@ EOF
 }
 
 # A key that is in the frozen generation only, with a merge between two steps.
-statements(
+run($node,
 	'CREATE TABLE f (k int, n numeric)',
 	'CREATE UNIQUE INDEX f_k ON f USING hybrid (k)',
 	'CREATE UNIQUE INDEX f_n ON f USING hybrid (n)',
@@ -526,7 +500,7 @@ same_answers($node, 'the indexes are right', { 'SELECT k FROM f ORDER BY k' => '
 # All keys of an index on numeric meet, so that any append has a check repeated.
 # An inserter that has lost some times gets a turn, and the other inserters wait.
 {
-	statements(
+	run($node,
 		'CREATE TABLE n (n numeric)', 'CREATE UNIQUE INDEX n_n ON n USING hybrid (n)',
 		'INSERT INTO n SELECT generate_series(1, 100)');
 	my $session = start_held('unique-checked', <<EOF);
@@ -540,14 +514,14 @@ EOF
 
 	while ($i < 40 && $node->safe_psql('postgres', $held) eq 'f')
 	{
-		statements('INSERT INTO n VALUES (' . (2000 + $i++) . ')');
+		run($node, 'INSERT INTO n VALUES (' . (2000 + $i++) . ')');
 		$node->psql('postgres', "SELECT injection_points_wakeup('hybrid-unique-checked')");
 		select(undef, undef, undef, 0.05);
 	}
 	is($node->safe_psql('postgres', $held), 't', 'an inserter that searches in vain again and again gets a turn');
-	wait_for('it is held again', "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'hybrid-unique-checked')");
+	wait_for($node, 'it is held again', "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'hybrid-unique-checked')");
 	my $other = start_psql($node, "SET application_name = 'other'; INSERT INTO n VALUES (1000.50);\n");
-	wait_for('another inserter waits for it',
+	wait_for($node, 'another inserter waits for it',
 		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'other' AND wait_event_type = 'Lock')");
 	my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '300ms'; INSERT INTO n VALUES (3000)");
 	like($err, qr/statement timeout/, 'an inserter that waits for the turn can be cancelled');
@@ -556,7 +530,7 @@ EOF
 	ok(!finish_psql($other), 'the other one goes on');
 	like($other->{err}, qr/duplicate key value violates unique constraint "n_n"/, 'the next inserter finds the key');
 	is($node->safe_psql('postgres', $held), 'f', 'no session has the turn in the end');
-	statements('INSERT INTO n VALUES (3000)');
+	run($node, 'INSERT INTO n VALUES (3000)');
 }
 
 no_crash($node, 'nothing crashed');

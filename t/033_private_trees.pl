@@ -101,8 +101,7 @@ $node->append_conf('postgresql.conf', "hybridindex.dynamic_memory = 64MB\n");
 $node->restart;
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION own_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN btint4cmp(a, b); END $$;
-CREATE OPERATOR CLASS own_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 own_cmp(int, int);
+CALL hyb_operator_class('own');
 CREATE TABLE partial (k int, kept bool) WITH (autovacuum_enabled = off);
 CREATE INDEX partial_k ON partial USING hybrid (k own_ops) WHERE kept;
 INSERT INTO partial SELECT i, true FROM generate_series(1, 400) i;

@@ -17,12 +17,6 @@ hybridindex.merge_floor = 10000000
 autovacuum = off
 EOF
 
-sub run
-{
-	$node->safe_psql('postgres', $_) foreach @_;
-	return;
-}
-
 my %queries = (
 	'SELECT k FROM b WHERE k < -9000000000000000000 ORDER BY k' => '{order,order_only}',
 	'SELECT k FROM b WHERE k > 9000000000000000000 ORDER BY k DESC' => '{order,order_only}',
@@ -33,7 +27,7 @@ my %queries = (
 # A table with indexes whose logs no session has read.
 sub fill
 {
-	run('DROP TABLE IF EXISTS b', <<EOF);
+	run($node, 'DROP TABLE IF EXISTS b', <<EOF);
 CREATE TABLE b (k int8, s text COLLATE "C", n int, u uuid);
 CREATE INDEX b_k ON b USING hybrid (k) INCLUDE (u);
 CREATE INDEX b_s ON b USING hybrid (s, n DESC) INCLUDE (k);
@@ -51,11 +45,11 @@ SELECT FROM b WHERE s = 'x';
 SELECT tree_entries, tree_memory / tree_entries < 62, (SELECT tree_memory / tree_entries < 110 FROM hybrid_index_stats('b_s')) FROM hybrid_index_stats('b_k');
 EOF
 same_answers($node, 'all paths over it', \%queries, ['b']);
-run("INSERT INTO b SELECT hashint8extended(g, 2), 'customer ' || md5((g % 20000)::text), g % 7 FROM generate_series(1, 20000) g",
+run($node, "INSERT INTO b SELECT hashint8extended(g, 2), 'customer ' || md5((g % 20000)::text), g % 7 FROM generate_series(1, 20000) g",
 	'DELETE FROM b WHERE n = 3', 'VACUUM b',
 	"INSERT INTO b SELECT hashint8extended(g, 3), 'customer ' || md5((g % 20000)::text), g % 7 FROM generate_series(1, 20000) g");
 same_answers($node, 'changed since', \%queries, ['b']);
-run("SELECT hybrid_merge(i) FROM unnest(array['b_k', 'b_s']::regclass[]) i");
+run($node, "SELECT hybrid_merge(i) FROM unnest(array['b_k', 'b_s']::regclass[]) i");
 same_answers($node, 'merged', \%queries, ['b']);
 
 # too little memory to sort, and for the tree
@@ -83,7 +77,7 @@ my %meanwhile = (
 foreach my $what ($points ? sort keys %meanwhile : ())
 {
 	fill();
-	run('DELETE FROM b WHERE n = 5');
+	run($node, 'DELETE FROM b WHERE n = 5');
 	my $session = start_psql($node, <<EOF);
 SET enable_seqscan = off; SET enable_bitmapscan = off;
 SELECT injection_points_set_local();
@@ -91,8 +85,8 @@ SELECT injection_points_attach('hybrid-bulk-read', 'wait');
 SELECT count(*) FROM b WHERE k BETWEEN 0 AND 1000000000000000;
 EOF
 	ok(held_at($node, 'bulk-read', $session), "$what while a log is sorted");
-	run(@{ $meanwhile{$what} });
-	$node->psql('postgres', "SELECT injection_points_detach('hybrid-bulk-read'); SELECT injection_points_wakeup('hybrid-bulk-read')");
+	run($node, @{ $meanwhile{$what} });
+	leave_point($node, 'bulk-read');
 	ok(finish_psql($session), "$what: done");
 	same_answers($node, "$what: the same answers", \%queries, ['b']);
 }

@@ -18,12 +18,6 @@ hybridindex.merge_floor = 10000000
 autovacuum = off
 EOF
 
-sub run
-{
-	$node->safe_psql('postgres', $_) foreach @_;
-	return;
-}
-
 my $collation = has_icu($node) ? 'en-x-icu' : 'C';
 note 'NOT TESTED: text ordered by ICU, since this server has none' if $collation eq 'C';
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off;';
@@ -38,7 +32,7 @@ my %queries = (
 # Half of the entries are in leaves, half are in a log that no session has read.
 sub fill
 {
-	run('DROP TABLE IF EXISTS b', <<EOF);
+	run($node, 'DROP TABLE IF EXISTS b', <<EOF);
 CREATE TABLE b (a int, k int8, s text COLLATE "C", n int, l text COLLATE "$collation");
 INSERT INTO b SELECT g, hashint8extended(g, 1), 'customer ' || md5((g % 2000)::text), g % 7, md5((g % 4000)::text) FROM generate_series(1, 3000) g;
 CREATE UNIQUE INDEX b_a ON b USING hybrid (a);
@@ -86,7 +80,7 @@ fill();
 is($node->safe_psql('postgres', $last =~ s/ORDER BY a DESC/WHERE a > 4000 ORDER BY a/r), '4001 4002 4003 4004 4005', 'the first ones');
 
 # A reader drops what is farthest while it reads.  Here the greatest keys come first.
-run('CREATE TABLE c (a int)', 'CREATE INDEX c_a ON c USING hybrid (a)', 'INSERT INTO c SELECT generate_series(30000, 1, -1)');
+run($node, 'CREATE TABLE c (a int)', 'CREATE INDEX c_a ON c USING hybrid (a)', 'INSERT INTO c SELECT generate_series(30000, 1, -1)');
 $node->restart;
 is($node->safe_psql('postgres', $last =~ s/FROM b/FROM c/r), '30000 29999 29998 29997 29996', 'the last ones, which come first in the log');
 cmp_ok(tree_entries('c_a'), '<', 30000, 'they were read in place');
@@ -96,7 +90,7 @@ like($err, qr/duplicate key value violates unique constraint "b_a"/, 'uniqueness
 
 # entries that VACUUM flags, and line pointers that are used again
 fill();
-run('DELETE FROM b WHERE n = 3', "$by_index SELECT FROM b WHERE k = 5", 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) b',
+run($node, 'DELETE FROM b WHERE n = 3', "$by_index SELECT FROM b WHERE k = 5", 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) b',
 	"INSERT INTO b SELECT g, hashint8extended(g, 2), 'again', 8, 'again' FROM generate_series(40001, 43000) g");
 is($node->safe_psql('postgres', "$by_index SET enable_indexonlyscan = off; SELECT count(*) FROM b WHERE k IN (SELECT hashint8extended(g, 1) FROM generate_series(20000, 20006) g)"),
 	'6', 'dead entries lead nowhere');
@@ -126,7 +120,7 @@ my %meanwhile = (
 foreach my $what ($points ? sort keys %meanwhile : ())
 {
 	fill();
-	run('DELETE FROM b WHERE n = 5');
+	run($node, 'DELETE FROM b WHERE n = 5');
 	my $session = start_psql($node, <<EOF);
 $by_index
 SET enable_indexonlyscan = off;
@@ -135,8 +129,8 @@ SELECT injection_points_attach('hybrid-in-place', 'wait');
 SELECT a, n FROM b WHERE k IN (hashint8extended(29999, 1), hashint8extended(30000, 1));
 EOF
 	ok(held_at($node, 'in-place', $session), "$what before a log is read in place");
-	run(@{ $meanwhile{$what} });
-	$node->psql('postgres', "SELECT injection_points_detach('hybrid-in-place'); SELECT injection_points_wakeup('hybrid-in-place')");
+	run($node, @{ $meanwhile{$what} });
+	leave_point($node, 'in-place');
 	ok(finish_psql($session), "$what: done");
 	is($session->{out} =~ s/\s//gr, '29999|4', "$what: the row that is there");
 	same_answers($node, "$what: the same answers", \%k);

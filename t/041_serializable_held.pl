@@ -25,14 +25,8 @@ my $points = has_points($node);
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $pauses = 0;
 
-sub run
-{
-	$node->safe_psql('postgres', $_) foreach @_;
-	return;
-}
-
-run('CREATE EXTENSION injection_points') if $points;
-run(<<EOF);
+run($node, 'CREATE EXTENSION injection_points') if $points;
+run($node, <<EOF);
 CREATE TABLE p (k numeric, pad text);
 CREATE TABLE q (k int);
 CREATE FUNCTION pad(i int) RETURNS text LANGUAGE sql AS
@@ -46,7 +40,7 @@ EOF
 sub fill
 {
 	my ($rows, $type) = (@_, 'numeric');
-	run('DROP INDEX IF EXISTS p_k', 'TRUNCATE p, q', "ALTER TABLE p ALTER k TYPE $type", 'CREATE INDEX p_k ON p USING hybrid (k) INCLUDE (pad)',
+	run($node, 'DROP INDEX IF EXISTS p_k', 'TRUNCATE p, q', "ALTER TABLE p ALTER k TYPE $type", 'CREATE INDEX p_k ON p USING hybrid (k) INCLUDE (pad)',
 		"INSERT INTO p SELECT i * 30, pad(i) FROM generate_series(1, $rows) i", "SELECT hybrid_merge('p_k')");
 	return;
 }
@@ -54,7 +48,7 @@ sub fill
 # A merge that replaces the leaves around 5000.
 sub merge
 {
-	run("INSERT INTO p SELECT v + i, pad(i) FROM generate_series(0, 29) i, (VALUES (4000), (5010)) v (v)",
+	run($node, "INSERT INTO p SELECT v + i, pad(i) FROM generate_series(0, 29) i, (VALUES (4000), (5010)) v (v)",
 		"SELECT hybrid_merge('p_k')");
 	return;
 }
@@ -117,19 +111,11 @@ sub start_inserter
 	return $session;
 }
 
-sub wake_up
-{
-	my ($session) = @_;
-	my $point = "hybrid-$session->{point}";
-	$node->psql('postgres', "SELECT injection_points_detach('$point'); SELECT injection_points_wakeup('$point')");
-	return;
-}
-
 # It goes on to its end: does it succeed?
 sub let_end
 {
 	my ($session) = @_;
-	defined $session->{point} ? wake_up($session) : go_on($session->{pause});
+	defined $session->{point} ? leave_point($node, $session->{point}) : go_on($session->{pause});
 	return finish_psql($session) ? 1 : 0;
 }
 
@@ -149,7 +135,7 @@ sub one_fails
 # reads again, still counts.
 {
 	fill(0);
-	run("INSERT INTO p SELECT i * 60, pad(i) || pad(-i) || pad(7 * i) || pad(-7 * i) FROM generate_series(1, 10000) i", "SELECT hybrid_merge('p_k')");
+	run($node, "INSERT INTO p SELECT i * 60, pad(i) || pad(-i) || pad(7 * i) || pad(-7 * i) FROM generate_series(1, 10000) i", "SELECT hybrid_merge('p_k')");
 	my $inserter = start_inserter($insertion);
 	my $read = join '', map { "SELECT k FROM p WHERE k BETWEEN $_ AND $_ + 8;\n" } map { 5001 + 24000 * $_ } 0 .. 24;
 	my ($name, $lines) = pause();
@@ -161,7 +147,7 @@ sub one_fails
 	my $on_table = 0;
 	foreach my $round (1 .. 60)
 	{
-		run("INSERT INTO p SELECT $round + i * 750, pad(i) FROM generate_series(1, 800) i", "SELECT hybrid_merge('p_k')");
+		run($node, "INSERT INTO p SELECT $round + i * 750, pad(i) FROM generate_series(1, 800) i", "SELECT hybrid_merge('p_k')");
 		my $locks = $node->safe_psql('postgres', "SELECT locks('p_k')");
 		$most = $locks if $locks > $most;
 		$on_table = $node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock' AND relation = 'p'::regclass AND page IS NULL");
@@ -180,7 +166,7 @@ sub one_fails
 	my $reader = start_reader($range);
 	foreach my $round (1 .. 10)
 	{
-		run("INSERT INTO p SELECT $round + i * 300, pad(i) FROM generate_series(1, 300) i", "SELECT hybrid_merge('p_k')");
+		run($node, "INSERT INTO p SELECT $round + i * 300, pad(i) FROM generate_series(1, 300) i", "SELECT hybrid_merge('p_k')");
 	}
 	is(let_end($reader) + let_end($inserter), 2, 'blocks are used again: both succeed');
 }
@@ -191,7 +177,7 @@ sub one_fails
 {
 	my @tables = map { "z$_" } 1 .. 24;
 	fill(480);
-	run('DELETE FROM p WHERE k BETWEEN 300 AND 14100 AND k NOT BETWEEN 7100 AND 7300',
+	run($node, 'DELETE FROM p WHERE k BETWEEN 300 AND 14100 AND k NOT BETWEEN 7100 AND 7300',
 		map { "CREATE TABLE $_ WITH (fillfactor = 10) AS SELECT i, repeat(md5(i::text), 11) FROM generate_series(1, 50) i" } @tables);
 	cmp_ok($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('p_k')"), '>', 2, 'there are several leaves');
 	my $inserter = start_inserter("INSERT INTO p VALUES (45, 'new')");
@@ -222,23 +208,23 @@ EOF
 	my $all = $locks->();
 	let_end($room);
 	is($locks->(), $all - 2, 'there is room for two locks');
-	run('VACUUM p', "INSERT INTO p VALUES (10, 'merged'), (14300, 'merged')", "SELECT hybrid_merge('p_k')");
+	run($node, 'VACUUM p', "INSERT INTO p VALUES (10, 'merged'), (14300, 'merged')", "SELECT hybrid_merge('p_k')");
 	is($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('p_k')"), '1', 'one leaf is left');
 	one_fails('no room for a lock', let_end($reader) + let_end($inserter), $reader, $inserter);
 	let_end($_) foreach @others;
-	run('DROP TABLE ' . join ', ', @tables);
+	run($node, 'DROP TABLE ' . join ', ', @tables);
 }
 
 # The second of two nodes loses its first leaves, of three entries each, and then the
 # first node joins it: the node's first leaf goes on to stand for their range.
 {
-	run('TRUNCATE q', 'CREATE TABLE j (k numeric, pad bytea)', "INSERT INTO j SELECT i * 10, string_agg(decode(md5(i || '.' || n), 'hex'), '') FROM generate_series(1, 1500) i, generate_series(1, 160) n GROUP BY i",
+	run($node, 'TRUNCATE q', 'CREATE TABLE j (k numeric, pad bytea)', "INSERT INTO j SELECT i * 10, string_agg(decode(md5(i || '.' || n), 'hex'), '') FROM generate_series(1, 1500) i, generate_series(1, 160) n GROUP BY i",
 		'CREATE INDEX j_k ON j USING hybrid (k) INCLUDE (pad)', 'DELETE FROM j WHERE k > 7500 AND k <= 9600', 'VACUUM j', "SELECT hybrid_merge('j_k')");
 	is($node->safe_psql('postgres', "SELECT inner_pages FROM hybrid_index_stats('j_k')"), '3', 'there are two nodes');
-	run('DELETE FROM j WHERE k < 7000');
+	run($node, 'DELETE FROM j WHERE k < 7000');
 	my $inserter = start_inserter('INSERT INTO j VALUES (9005)');
 	my $reader = start_reader('SELECT k FROM j WHERE k BETWEEN 9001 AND 9009');
-	run('VACUUM j', "SELECT hybrid_merge('j_k')");
+	run($node, 'VACUUM j', "SELECT hybrid_merge('j_k')");
 	is($node->safe_psql('postgres', "SELECT inner_pages FROM hybrid_index_stats('j_k')"), '1', 'one is left');
 	one_fails('joined nodes', let_end($reader) + let_end($inserter), $reader, $inserter);
 }
@@ -246,10 +232,10 @@ EOF
 # VACUUM moves leaves to the beginning of the file.
 {
 	fill(6000);
-	run('DELETE FROM p WHERE k % 900 <> 0 AND (k < 4900 OR k > 5100)');
+	run($node, 'DELETE FROM p WHERE k % 900 <> 0 AND (k < 4900 OR k > 5100)');
 	my $reader = start_reader($range);
 	my $inserter = start_inserter($insertion);
-	run('VACUUM p', 'VACUUM p');
+	run($node, 'VACUUM p', 'VACUUM p');
 	my $locks = $node->safe_psql('postgres', "SELECT locks('p_k')");
 	cmp_ok($locks, '>=', 2, "VACUUM has moved leaves: $locks locks");
 	one_fails('moved leaves', let_end($reader) + let_end($inserter), $reader, $inserter);
@@ -258,16 +244,16 @@ EOF
 # The index gets dictionaries, which change the bytes of all keys, when the reader
 # has committed.
 {
-	run('CREATE TABLE s (k text COLLATE "C")', 'CREATE INDEX s_k ON s USING hybrid (k text_hope_ops)');
-	run("INSERT INTO s SELECT 'user.' || i || '\@example.com' FROM generate_series(1, 100) i", "SELECT hybrid_merge('s_k')");
+	run($node, 'CREATE TABLE s (k text COLLATE "C")', 'CREATE INDEX s_k ON s USING hybrid (k text_hope_ops)');
+	run($node, "INSERT INTO s SELECT 'user.' || i || '\@example.com' FROM generate_series(1, 100) i", "SELECT hybrid_merge('s_k')");
 	foreach my $read ("SELECT k FROM s WHERE k BETWEEN 'user.5000' AND 'user.5001'", "SELECT k FROM s WHERE k = 'user.50005'")
 	{
-		run("TRUNCATE s, q", "INSERT INTO s SELECT 'user.' || i || '\@example.com' FROM generate_series(1, 100) i");
+		run($node, "TRUNCATE s, q", "INSERT INTO s SELECT 'user.' || i || '\@example.com' FROM generate_series(1, 100) i");
 		my $inserter = start_inserter("INSERT INTO s VALUES ('user.50005')");
 		my $reader = start_reader($read);
 		my $successes = let_end($reader);
 		is($successes, 1, 'the reader commits');
-		run("INSERT INTO s SELECT 'user.' || i || '\@example.com' FROM generate_series(101, 4000) i", "SELECT hybrid_merge('s_k')");
+		run($node, "INSERT INTO s SELECT 'user.' || i || '\@example.com' FROM generate_series(101, 4000) i", "SELECT hybrid_merge('s_k')");
 		is($node->safe_psql('postgres', "SELECT learned FROM hybrid_dictionary_info('s_k')"), 't', 'dictionaries were learned');
 		one_fails('learned dictionaries', $successes + let_end($inserter), $reader, $inserter);
 	}
@@ -277,10 +263,10 @@ EOF
 {
 	fill(1000);
 	my $inserter = start_inserter($insertion);
-	run("$settings; BEGIN ISOLATION LEVEL SERIALIZABLE; $range; INSERT INTO q VALUES (1); PREPARE TRANSACTION 'reader'");
+	run($node, "$settings; BEGIN ISOLATION LEVEL SERIALIZABLE; $range; INSERT INTO q VALUES (1); PREPARE TRANSACTION 'reader'");
 	merge();
 	my $success = let_end($inserter);
-	run("COMMIT PREPARED 'reader'");
+	run($node, "COMMIT PREPARED 'reader'");
 	is($success, 0, 'a prepared transaction: the other one fails');
 }
 
@@ -355,7 +341,7 @@ foreach my $point ('conflict-in', 'conflict-leaf')
 foreach my $read ($range, 'SELECT k FROM p WHERE k BETWEEN 5001 AND 5009 ORDER BY k DESC')
 {
 	fill(1000);
-	run("INSERT INTO p SELECT v + i, pad(i) FROM generate_series(0, 29) i, (VALUES (4000), (5010)) v (v)");
+	run($node, "INSERT INTO p SELECT v + i, pad(i) FROM generate_series(0, 29) i, (VALUES (4000), (5010)) v (v)");
 	my $step = start_psql($node, attach('step-written'), "SELECT hybrid_merge('p_k');\n");
 	$step->{point} = 'step-written';
 	held($step, 'step-written');
@@ -371,7 +357,7 @@ foreach my $read ($range, 'SELECT k FROM p WHERE k BETWEEN 5001 AND 5009 ORDER B
 foreach my $read ($range, 'SELECT k FROM p WHERE k BETWEEN 5001 AND 5009 ORDER BY k DESC')
 {
 	fill(1000);
-	run("INSERT INTO p SELECT v + i, pad(i) FROM generate_series(0, 29) i, (VALUES (4000), (5010)) v (v)");
+	run($node, "INSERT INTO p SELECT v + i, pad(i) FROM generate_series(0, 29) i, (VALUES (4000), (5010)) v (v)");
 	my $step = start_psql($node, attach('step-written'), attach('step-switch'), "SELECT hybrid_merge('p_k');\n");
 	held($step, 'step-written');
 	my $inserter = start_inserter($insertion);
@@ -380,12 +366,12 @@ foreach my $read ($range, 'SELECT k FROM p WHERE k BETWEEN 5001 AND 5009 ORDER B
 		"BEGIN ISOLATION LEVEL SERIALIZABLE;\n$read;\n${lines}INSERT INTO q VALUES (1);\nCOMMIT;\n");
 	$reader->{pause} = $name;
 	held($reader, 'lock-current');
-	wake_up({ point => 'step-written' });
+	leave_point($node, 'step-written');
 	$node->poll_query_until('postgres', <<EOF) or die;
 SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT hybrid_merge%' AND
 	(wait_event = 'hybrid-step-switch' OR wait_event_type IN ('LWLock', 'Buffer')))
 EOF
-	wake_up({ point => 'lock-current' });
+	leave_point($node, 'lock-current');
 	wait_file($name);
 	held($step, 'step-switch');
 	$step->{point} = 'step-switch';

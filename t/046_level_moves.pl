@@ -48,12 +48,6 @@ my %queries = (
 	'SELECT n, v FROM t WHERE n > 1000 ORDER BY n DESC, v DESC' => '{order,order_only}',
 	'SELECT s FROM t WHERE s IN (md5($$1$$), md5($$59999$$), $$nothing$$)' => '{index,only,bitmap}');
 
-sub stats
-{
-	my ($index, $what) = @_;
-	return $node->safe_psql('postgres', "SELECT $what FROM hybrid_index_stats('$index')");
-}
-
 sub checked
 {
 	my ($what) = @_;
@@ -72,9 +66,9 @@ sub several_levels
 	foreach (1 .. 30)
 	{
 		$node->safe_psql('postgres', 'SELECT fill(700)');
-		last if stats('t_k', $several) eq 't';
+		last if stats($node, 't_k', $several) eq 't';
 	}
-	is(stats('t_k', $several), 't', "there are levels $what");
+	is(stats($node, 't_k', $several), 't', "there are levels $what");
 }
 
 # ---- by themselves ----
@@ -83,7 +77,7 @@ my %seen;
 foreach my $round (1 .. 24)
 {
 	$node->safe_psql('postgres', 'SELECT fill(700)');
-	$seen{$_}{ stats($_, 'levels') } = 1 foreach @indexes;
+	$seen{$_}{ stats($node, $_, 'levels') } = 1 foreach @indexes;
 	if ($round % 6 == 0)
 	{
 		checked("round $round");
@@ -94,17 +88,17 @@ foreach my $round (1 .. 24)
 foreach my $index ('t_k', 't_s', 't_n', 't_p', 't_j')
 {
 	ok($seen{$index}{2} || $seen{$index}{3}, "$index has several levels");
-	cmp_ok(stats($index, 'moved_entries'), '>', 1000, 'entries have moved between levels');
-	cmp_ok(stats($index, 'write_amplification'), '>', 1, 'moved entries count as written');
+	cmp_ok(stats($node, $index, 'moved_entries'), '>', 1000, 'entries have moved between levels');
+	cmp_ok(stats($node, $index, 'write_amplification'), '>', 1, 'moved entries count as written');
 }
 is(join(',', keys %{ $seen{t_one} }), '1', 'one level where one is asked for');
-is(stats('t_one', 'upper_entries || $$ $$ || upper_bytes'), '0 0', 'an index of one level has nothing above it');
+is(stats($node, 't_one', 'upper_entries || $$ $$ || upper_bytes'), '0 0', 'an index of one level has nothing above it');
 same_answers($node, 'all paths', \%queries, ['t']);
 
 # hybrid_merge makes one level
 $node->safe_psql('postgres', 'SELECT fill(700)');
 $node->safe_psql('postgres', "SELECT hybrid_merge('$_')") foreach @indexes;
-is(stats($_, 'levels || $$ $$ || upper_entries || $$ $$ || dynamic_entries || $$ $$ || merge_running'), '1 0 0 false', "$_ is one level")
+is(stats($node, $_, 'levels || $$ $$ || upper_entries || $$ $$ || dynamic_entries || $$ $$ || merge_running'), '1 0 0 false', "$_ is one level")
   foreach @indexes;
 checked('after hybrid_merge');
 
@@ -116,9 +110,9 @@ $node->safe_psql('postgres', 'ALTER INDEX t_k SET (levels = 1)');
 foreach (1 .. 20)
 {
 	$node->safe_psql('postgres', 'SELECT fill(700)');
-	last if stats('t_k', 'levels') == 1;
+	last if stats($node, 't_k', 'levels') == 1;
 }
-is(stats('t_k', 'levels'), 1, 'one level after the parameter was set');
+is(stats($node, 't_k', 'levels'), 1, 'one level after the parameter was set');
 checked('after the parameter was set');
 $node->safe_psql('postgres', 'ALTER INDEX t_k RESET (levels)');
 
@@ -131,13 +125,13 @@ EOF
 foreach my $batch (0 .. 30)
 {
 	$node->safe_psql('postgres', "INSERT INTO d SELECT hashint8extended(100000 + $batch * 100 + g, 0), 1 FROM generate_series(1, 100) g");
-	last if stats('d_k', 'upper_entries > 0 AND NOT merge_running') eq 't';
+	last if stats($node, 'd_k', 'upper_entries > 0 AND NOT merge_running') eq 't';
 }
-cmp_ok(stats('d_k', 'upper_entries'), '>', 0, 'entries wait in a newer level');
+cmp_ok(stats($node, 'd_k', 'upper_entries'), '>', 0, 'entries wait in a newer level');
 $node->safe_psql('postgres', 'DELETE FROM d WHERE g = 1');
 $node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) d');
 $node->safe_psql('postgres', "SELECT hybrid_merge('d_k')");
-is(stats('d_k', 'levels || $$ $$ || upper_entries || $$ $$ || static_entries'), '1 0 60000', 'of which nothing is left when they are dead');
+is(stats($node, 'd_k', 'levels || $$ $$ || upper_entries || $$ $$ || static_entries'), '1 0 60000', 'of which nothing is left when they are dead');
 is($node->safe_psql('postgres', "SELECT count(hybrid_index_check('d_k', true))"), 1, 'sound');
 
 # Ascending keys need no second level.  There is one at first, as what merges
@@ -155,16 +149,16 @@ my $ascending = "INSERT INTO a SELECT nextval('a_next') FROM generate_series(1, 
 foreach my $batch (1 .. 30)
 {
 	$node->safe_psql('postgres', $ascending);
-	last if $batch >= 4 && stats('a_k', 'levels') == 1;
+	last if $batch >= 4 && stats($node, 'a_k', 'levels') == 1;
 }
-is(stats('a_k', 'levels'), 1, 'ascending keys: one level');
-my $merges = stats('a_k', 'merges');
+is(stats($node, 'a_k', 'levels'), 1, 'ascending keys: one level');
+my $merges = stats($node, 'a_k', 'merges');
 foreach (1 .. 6)
 {
 	$node->safe_psql('postgres', $ascending);
-	is(stats('a_k', 'levels'), 1, 'ascending keys: still one level');
+	is(stats($node, 'a_k', 'levels'), 1, 'ascending keys: still one level');
 }
-cmp_ok(stats('a_k', 'merges'), '>', $merges, 'after merges');
+cmp_ok(stats($node, 'a_k', 'merges'), '>', $merges, 'after merges');
 $node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 100');
 $node->reload;
 
@@ -193,13 +187,13 @@ SKIP:
 	# the step has brought them
 	several_levels('before VACUUM beside a move');
 	$node->safe_psql('postgres', 'DELETE FROM t WHERE v % 3 = 0');
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-pass-fetched', 'wait')");
+	attach_point($node, 'pass-fetched');
 	my $merge = start_psql($node, "SELECT hybrid_merge('t_k');");
 	ok(held_at($node, 'pass-fetched', $merge), 'a move is held') or diag $merge->{err};
 	my $vacuum = start_psql($node, 'VACUUM t;');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND objsubid = 18521"),
 		'VACUUM has found what is dead');
-	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-pass-fetched'); SELECT injection_points_wakeup('hybrid-pass-fetched')");
+	release_point($node, 'pass-fetched');
 	ok(finish_psql($merge), 'the merge goes on') or diag $merge->{err};
 	ok(finish_psql($vacuum), 'VACUUM goes on') or diag $vacuum->{err};
 	$node->safe_psql('postgres', 'SELECT fill(2000)');
@@ -210,23 +204,23 @@ SKIP:
 	foreach (1 .. 200)
 	{
 		$node->safe_psql('postgres', 'SELECT fill(100)');
-		last if stats('t_k', 'levels > 1 AND merge_running') eq 't';
+		last if stats($node, 't_k', 'levels > 1 AND merge_running') eq 't';
 	}
-	is(stats('t_k', 'levels > 1 AND merge_running'), 't', 'a merge is unfinished');
-	$merges = stats('t_k', 'merges + 1');
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	is(stats($node, 't_k', 'levels > 1 AND merge_running'), 't', 'a merge is unfinished');
+	$merges = stats($node, 't_k', 'merges + 1');
+	attach_point($node, 'merge-between');
 	$merge = start_psql($node, "SELECT hybrid_merge('t_k');");
 	ok(held_at($node, 'merge-between', $merge), 'hybrid_merge is held after a step') or diag $merge->{err};
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
 	foreach (1 .. 200)
 	{
 		$node->safe_psql('postgres', 'SELECT fill(100)');
-		last if stats('t_k', "merges = $merges AND merge_running") eq 't';
+		last if stats($node, 't_k', "merges = $merges AND merge_running") eq 't';
 	}
-	is(stats('t_k', "merges = $merges AND merge_running"), 't', 'another session has frozen the active log');
+	is(stats($node, 't_k', "merges = $merges AND merge_running"), 't', 'another session has frozen the active log');
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-merge-between')");
 	ok(finish_psql($merge), 'it goes on') or diag $merge->{err};
-	is(stats('t_k', 'levels'), 1, 'the merge leaves one level');
+	is(stats($node, 't_k', 'levels'), 1, 'the merge leaves one level');
 	checked('merges beside hybrid_merge');
 
 	# dictionaries are not learned while a pass is under way
@@ -253,14 +247,14 @@ INSERT INTO h SELECT md5((500000 + g)::text) FROM generate_series(1, 600) g;
 EOF
 	like(slurp_file($node->logfile, $log_end),
 		qr/could not merge index "h_s" beside a statement: error triggered for injection point hybrid-pass-advance/, 'another one leaves a pass unfinished');
-	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-learn-lock'); SELECT injection_points_wakeup('hybrid-learn-lock')");
+	release_point($node, 'learn-lock');
 	ok(finish_psql($learner), 'the first one goes on') or diag $learner->{err};
 	is($node->safe_psql('postgres', "SELECT count(hybrid_index_check('h_s', true))"), 1, 'sound');
 
 	foreach my $point ('step-reserved', 'step-cut', 'step-written', 'step-installed', 'pass-advance', 'merge-finish')
 	{
 		several_levels("before $point");
-		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'wait')");
+		attach_point($node, $point);
 		my $session = start_psql($node, "SELECT hybrid_merge('t_k');");
 		my $pid = held_at($node, $point, $session);
 		ok($pid, "a session was held at $point") or diag $session->{err};

@@ -19,12 +19,6 @@ hybridindex.dynamic_memory = 64kB
 hybridindex.merge_floor = 100
 CONF
 
-sub stats
-{
-	my ($index, $what) = @_;
-	return $node->safe_psql('postgres', "SELECT $what FROM hybrid_index_stats('$index')");
-}
-
 # Pages that were looked at, in buffers or not.
 sub fetched
 {
@@ -49,25 +43,25 @@ CREATE TABLE w (s text COLLATE "C") WITH (autovacuum_enabled = off);
 INSERT INTO w SELECT md5(g::text) FROM generate_series(1, 90000) g;
 CREATE INDEX w_s ON w USING hybrid ((repeat('x', 600) || s), (0::float8));
 SQL
-cmp_ok(stats('w_s', 'inner_pages'), '>=', 20, 'there are many units');
+cmp_ok(stats($node, 'w_s', 'inner_pages'), '>=', 20, 'there are many units');
 my ($alone, $most) = (0, 0);
 foreach my $n (1 .. 16)
 {
-	my $merges = stats('w_s', 'merges');
+	my $merges = stats($node, 'w_s', 'merges');
 	my $plan = $node->safe_psql('postgres',
 		"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) INSERT INTO w SELECT '5a' || md5(($n * 1000 + g)::text) FROM generate_series(1, 20) g");
 	my ($hit) = $plan =~ /Buffers: shared hit=(\d+)/;
 
-	if (stats('w_s', 'merges') == $merges) { $alone = $hit; }
+	if (stats($node, 'w_s', 'merges') == $merges) { $alone = $hit; }
 	elsif ($n > 8) { $most = $hit if $most < $hit; }
 }
-cmp_ok(stats('w_s', 'levels'), '>', 1, 'entries of a narrow range gather in newer levels');
+cmp_ok(stats($node, 'w_s', 'levels'), '>', 1, 'entries of a narrow range gather in newer levels');
 cmp_ok($most - $alone, '<', 45, 'a merge, and passes that move nothing, look at a few pages');
 sound('w_s', 'a narrow range');
 $node->safe_psql('postgres', 'INSERT INTO w SELECT md5((-g)::text) FROM generate_series(1, 4000) g');
-cmp_ok(stats('w_s', 'upper_entries'), '>', 1000, 'entries of all ranges');
+cmp_ok(stats($node, 'w_s', 'upper_entries'), '>', 1000, 'entries of all ranges');
 $node->safe_psql('postgres', "SELECT hybrid_merge('w_s')");
-is(stats('w_s', 'levels || $$ $$ || upper_entries'), '1 0', 'a merge of entries of all ranges makes one level');
+is(stats($node, 'w_s', 'levels || $$ $$ || upper_entries'), '1 0', 'a merge of entries of all ranges makes one level');
 sound('w_s', 'all ranges');
 
 # ---- and of that no more than has changed since the pass before ----
@@ -80,15 +74,15 @@ DO \$\$ BEGIN FOR i IN 1 .. 100 LOOP
 	INSERT INTO u SELECT md5((i * 1000 + g)::text || 'x') FROM generate_series(1, 100) g;
 END LOOP; END \$\$;
 SQL
-is(stats('u_s', 'levels >= 3 AND upper_bytes / 8192 > 20'), 't', 'newer levels have many leaves');
-cmp_ok(stats('u_s', 'moved_entries'), '>', 3000, 'leaves that have changed are looked at, and moved');
-my ($merges, $fetched) = (stats('u_s', 'merges'), fetched('u_s'));
+is(stats($node, 'u_s', 'levels >= 3 AND upper_bytes / 8192 > 20'), 't', 'newer levels have many leaves');
+cmp_ok(stats($node, 'u_s', 'moved_entries'), '>', 3000, 'leaves that have changed are looked at, and moved');
+my ($merges, $fetched) = (stats($node, 'u_s', 'merges'), fetched('u_s'));
 $node->safe_psql('postgres', <<SQL);
 DO \$\$ BEGIN FOR i IN 1 .. 30 LOOP
 	INSERT INTO u SELECT '5a' || md5((i * 1000 + g)::text) FROM generate_series(1, 20) g;
 END LOOP; END \$\$;
 SQL
-$merges = stats('u_s', 'merges') - $merges;
+$merges = stats($node, 'u_s', 'merges') - $merges;
 cmp_ok($merges, '>', 8, 'there are merges of a narrow range');
 cmp_ok((fetched('u_s') - $fetched) / $merges, '<', 140, 'passes leave alone what they have looked at before');
 
@@ -112,16 +106,16 @@ sub fill_until
 	foreach (1 .. 40)
 	{
 		$node->safe_psql('postgres', 'SELECT fill(700)');
-		last if stats($index, $what) eq 't';
+		last if stats($node, $index, $what) eq 't';
 	}
-	is(stats($index, $what), 't', "$index: $what");
+	is(stats($node, $index, $what), 't', "$index: $what");
 }
 
 fill_until('t_k', 'levels > 1');
 $node->safe_psql('postgres', 'ALTER INDEX t_k SET (levels = 1)');
 fill_until('t_k', 'levels = 1');
 $node->safe_psql('postgres', 'CHECKPOINT');
-my $file = $node->data_dir . '/' . $node->safe_psql('postgres', q(SELECT pg_relation_filepath('t_k')));
+my $file = index_file($node, 't_k');
 my $content = slurp_file($file);
 cmp_ok(get64(\$content, 0, $meta{rewritten_tids}), '>', 30000, 'rewritten were leaves of the level that is left');
 $node->safe_psql('postgres', 'ALTER INDEX t_k RESET (levels)');
@@ -137,11 +131,11 @@ SKIP:
 	# what the view shows: nothing was moved at first, then something
 	fill_until('t_k', 'levels > 1');
 	$node->safe_psql('postgres', "ALTER SYSTEM SET hybridindex.merge_step_pages = 4; SELECT pg_reload_conf()");
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-pass-fetched', 'wait')");
+	attach_point($node, 'pass-fetched');
 	my $merge = start_psql($node, "SELECT hybrid_merge('t_k');");
 	my $progress = "SELECT pass_level, entries_moved > 0, entries_done = entries_total FROM hybrid_merge_progress WHERE relid = 't_k'::regclass";
 	ok(held_at($node, 'pass-fetched', $merge), 'a pass is held') or diag $merge->{err};
-	my $level = stats('t_k', 'levels') - 1;
+	my $level = stats($node, 't_k', 'levels') - 1;
 	is($node->safe_psql('postgres', $progress), "$level|f|t", 'the view shows its level');
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-pass-fetched')");
 	ok($node->poll_query_until('postgres', "SELECT entries_moved > 0 FROM hybrid_merge_progress WHERE relid = 't_k'::regclass"),
@@ -193,7 +187,7 @@ SQL
 			cmp_ok($times{written}, '>', $times{installed}, "$point: some steps do not fit")
 			  if $index eq 't_s';
 		}
-		is(stats($_, 'levels || $$ $$ || dynamic_entries'), '1 0', "$point: all steps of $_ were done") foreach 't_k', 't_s';
+		is(stats($node, $_, 'levels || $$ $$ || dynamic_entries'), '1 0', "$point: all steps of $_ were done") foreach 't_k', 't_s';
 		sound($_, "$_, in steps that fit") foreach 't_k', 't_s';
 		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$point')");
 	}

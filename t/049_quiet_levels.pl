@@ -33,12 +33,6 @@ INSERT INTO t SELECT hashint8extended(g, 0) FROM generate_series(1, 60000) g;
 CREATE INDEX t_k ON t USING hybrid (k);
 SQL
 
-sub stats
-{
-	my ($what) = @_;
-	return $node->safe_psql('postgres', "SELECT $what FROM hybrid_index_stats('t_k')");
-}
-
 sub workers
 {
 	return $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'");
@@ -54,11 +48,11 @@ sub busy
 	foreach (1 .. 300)
 	{
 		$node->safe_psql('postgres', 'SELECT fill(300)');
-		my @now = split /\|/, stats('written_bytes, moved_entries, static_bytes, levels');
+		my @now = split /\|/, stats($node, 't_k', 'written_bytes, moved_entries, static_bytes, levels');
 		($since, $moved) = @now[ 0, 1 ] if $now[1] != $moved;
 		last if $now[3] > 1 && $now[0] - $since > 1.15 * $now[2];
 	}
-	cmp_ok(stats('levels'), '>', 1, "$what: there are levels");
+	cmp_ok(stats($node, 't_k', 'levels'), '>', 1, "$what: there are levels");
 }
 
 sub one_level
@@ -67,7 +61,7 @@ sub one_level
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok($node->poll_query_until('postgres', q(SELECT levels = 1 AND upper_entries = 0 AND NOT merge_running FROM hybrid_index_stats('t_k'))),
 		"$what: one level");
-	is(stats('dynamic_entries'), 0, "$what: what was in the log is there as well");
+	is(stats($node, 't_k', 'dynamic_entries'), 0, "$what: what was in the log is there as well");
 	is($node->safe_psql('postgres', q(SELECT count(hybrid_index_check('t_k', true)))), 1, "$what: sound");
 }
 
@@ -78,25 +72,23 @@ foreach (1 .. 30)
 	$node->safe_psql('postgres', 'SELECT fill(1)');
 	select(undef, undef, undef, 0.2);
 }
-cmp_ok(stats('levels'), '>', 1, 'a trickle of inserts keeps several levels');
+cmp_ok(stats($node, 't_k', 'levels'), '>', 1, 'a trickle of inserts keeps several levels');
 
 busy('busy');
 one_level('quiet');
-ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
-	'the worker leaves');
+no_worker($node, 'the worker leaves');
 
 # an application that pauses: levels stay until merges have written as much again
 foreach (1 .. 40)
 {
-	last if stats('levels > 1') eq 't';
+	last if stats($node, 't_k', 'levels > 1') eq 't';
 	$node->safe_psql('postgres', 'SELECT fill(500)');
 }
-cmp_ok(stats('levels'), '>', 1, 'a new level');
-my $written = stats('written_bytes');
-ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
-	'no worker waits for the index to be quiet');
-cmp_ok(stats('levels'), '>', 1, 'an index that is quiet too soon keeps its levels');
-cmp_ok(stats('written_bytes') - $written, '<', stats('static_bytes / 2'), 'too little was written to rewrite the index');
+cmp_ok(stats($node, 't_k', 'levels'), '>', 1, 'a new level');
+my $written = stats($node, 't_k', 'written_bytes');
+no_worker($node, 'no worker waits for the index to be quiet');
+cmp_ok(stats($node, 't_k', 'levels'), '>', 1, 'an index that is quiet too soon keeps its levels');
+cmp_ok(stats($node, 't_k', 'written_bytes') - $written, '<', stats($node, 't_k', 'static_bytes / 2'), 'too little was written to rewrite the index');
 
 # ---- held ----
 
@@ -107,21 +99,20 @@ SKIP:
 	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points');
 
 	# insertions come while a quiet index's entries are moved
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-quiet-asked', 'wait')");
+	attach_point($node, 'quiet-asked');
 	busy('busy again');
 	$node->safe_psql('postgres', 'ALTER SYSTEM SET hybridindex.merge_step_pages = 2; SELECT pg_reload_conf()');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-quiet-asked'"),
 		'the index is quiet');
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-pass-fetched', 'wait')");
-	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-quiet-asked'); SELECT injection_points_wakeup('hybrid-quiet-asked')");
+	attach_point($node, 'pass-fetched');
+	release_point($node, 'quiet-asked');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-pass-fetched'"),
 		'its entries are moved');
 	$node->safe_psql('postgres', "INSERT INTO t SELECT hashint8extended(g, 5) FROM generate_series(1, 700) g");
-	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-pass-fetched'); SELECT injection_points_wakeup('hybrid-pass-fetched')");
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
-		'the worker leaves again');
-	cmp_ok(stats('levels'), '>', 1, 'insertions end that');
-	cmp_ok(stats('upper_entries'), '>', 3000, 'entries that were not moved stay');
+	release_point($node, 'pass-fetched');
+	no_worker($node, 'the worker leaves again');
+	cmp_ok(stats($node, 't_k', 'levels'), '>', 1, 'insertions end that');
+	cmp_ok(stats($node, 't_k', 'upper_entries'), '>', 3000, 'entries that were not moved stay');
 	is($node->safe_psql('postgres', q(SELECT count(hybrid_index_check('t_k', true)))), 1, 'sound');
 }
 

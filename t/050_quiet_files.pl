@@ -35,18 +35,8 @@ CREATE VIEW files AS
 		hybrid_index_stats(c.oid) s;
 SQL
 
-sub value { return $node->safe_psql('postgres', "SELECT $_[0]"); }
-
-sub worker_leaves
-{
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
-		'the worker leaves');
-	return;
-}
-
 # Pages of a table's indexes.
-sub pages { return value("sum(total_pages) FROM files WHERE relname ~ '^$_[0]_[ks]\$'"); }
+sub pages { return value_of($node, "sum(total_pages) FROM files WHERE relname ~ '^$_[0]_[ks]\$'"); }
 
 sub sound
 {
@@ -62,7 +52,7 @@ sub comes_to_rest
 {
 	my ($what, $table) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok($node->poll_query_until('postgres', <<SQL), "$what: nothing is left in the logs, and little is free") or diag value("string_agg(f::text, ' ') FROM files f");
+	ok($node->poll_query_until('postgres', <<SQL), "$what: nothing is left in the logs, and little is free") or diag value_of($node, "string_agg(f::text, ' ') FROM files f");
 SELECT bool_and(dynamic_entries = 0 AND NOT merge_running AND free_pages < greatest(20, total_pages / 12))
 FROM files WHERE relname ~ '^${table}_[ks]\$'
 SQL
@@ -85,7 +75,7 @@ my $after = pages('loaded');
 cmp_ok($after, '<', $before, 'the files are shorter');
 $node->safe_psql('postgres', 'REINDEX TABLE loaded');
 cmp_ok($after, '<', 1.3 * pages('loaded'), 'the files are hardly longer than after REINDEX');
-worker_leaves();
+no_worker($node, 'the worker leaves');
 
 # few rows, which no merge was asked for
 $node->safe_psql('postgres', "SELECT make('small')");
@@ -95,24 +85,24 @@ comes_to_rest('few rows', 'small');
 # ---- while rows come ----
 
 # A page of the log is no reason for a merge.
-my $merges = value("sum(merges) FROM files WHERE relname ~ '^small'");
+my $merges = value_of($node, "sum(merges) FROM files WHERE relname ~ '^small'");
 foreach (1 .. 20)
 {
 	$node->safe_psql('postgres', "SELECT fill('small', 1)");
 	select(undef, undef, undef, 0.1);
 }
 select(undef, undef, undef, 1.5);
-is(value("sum(merges) FROM files WHERE relname ~ '^small'"), $merges, 'a page of the log is not worth a merge');
+is(value_of($node, "sum(merges) FROM files WHERE relname ~ '^small'"), $merges, 'a page of the log is not worth a merge');
 
 # An application that pauses again and again has a short log beside a large index.
 # The log is left alone too, until merges would have written as much.
-my $written = value("sum(written_bytes) FROM files WHERE relname ~ '^loaded'");
+my $written = value_of($node, "sum(written_bytes) FROM files WHERE relname ~ '^loaded'");
 foreach (1 .. 6)
 {
 	$node->safe_psql('postgres', "SELECT fill('loaded', 500)");
 	select(undef, undef, undef, 0.8);
 }
-is(value("sum(written_bytes) FROM files WHERE relname ~ '^loaded'"), $written, 'some pages with entries for many leaves are not merged');
+is(value_of($node, "sum(written_bytes) FROM files WHERE relname ~ '^loaded'"), $written, 'some pages with entries for many leaves are not merged');
 
 # ---- what is not to be cut, and what cannot be ----
 
@@ -146,8 +136,8 @@ $node->reload;
 $node->safe_psql('postgres', "SELECT make('off')");
 $node->safe_psql('postgres', "SELECT fill('off', 27000)");
 $node->safe_psql('postgres', 'VACUUM off');
-worker_leaves();
-is(value("sum(dynamic_entries) FROM files WHERE relname ~ '^off_'"), '54000', 'turned off');
+no_worker($node, 'the worker leaves');
+is(value_of($node, "sum(dynamic_entries) FROM files WHERE relname ~ '^off_'"), '54000', 'turned off');
 
 # VACUUM has a worker look
 $node->append_conf('postgresql.conf', 'hybridindex.quiet_time = 300');
@@ -163,7 +153,7 @@ comes_to_rest('VACUUM asks', 'off');
 	$node->safe_psql('postgres', "SELECT make('away')");
 	$node->safe_psql('postgres', "SELECT fill('away', 27000)");
 	comes_to_rest('no synchronous standby', 'away');
-	is(value("count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), '0', 'no worker waits for it');
+	is(value_of($node, "count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), '0', 'no worker waits for it');
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 	$node->reload;
 }
@@ -182,7 +172,7 @@ SKIP:
 		my ($table, $point) = @_;
 		$node->safe_psql('postgres', "SELECT make('$table')");
 		$node->safe_psql('postgres', "DROP INDEX ${table}_s");
-		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'wait')");
+		attach_point($node, $point);
 		$node->safe_psql('postgres', "SELECT fill('$table', 27000)");
 		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-$point'"),
 			"$table: held at $point");
@@ -190,7 +180,7 @@ SKIP:
 	};
 	my $let_go = sub {
 		my ($point) = @_;
-		$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$point'); SELECT injection_points_wakeup('hybrid-$point')");
+		release_point($node, $point);
 		return;
 	};
 
@@ -202,7 +192,7 @@ SKIP:
 	$node->safe_psql('postgres', "INSERT INTO seen SELECT g, g FROM generate_series(1, 1000) g");
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
 	$node->safe_psql('postgres', 'VACUUM seen');
-	is(value("relallvisible = relpages FROM pg_class WHERE relname = 'seen'"), 't', 'VACUUM finds all rows visible to all');
+	is(value_of($node, "relallvisible = relpages FROM pg_class WHERE relname = 'seen'"), 't', 'VACUUM finds all rows visible to all');
 	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-merge-between') FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'");
 
 	# DDL that waits for the table or the index gets it before the file is cut, and
@@ -211,7 +201,7 @@ SKIP:
 	{
 		my ($table) = $ddl =~ /(ddl\d)/;
 		$hold->($table, 'shrink-moved');
-		$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-quiet-moved', 'wait')");
+		attach_point($node, 'quiet-moved');
 		my $session = start_psql($node, "$ddl;");
 		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER%'"),
 			"waits: $ddl");
@@ -241,7 +231,7 @@ SKIP:
 		(my $table = "killed_$point") =~ s/-/_/;
 		$hold->($table, $point);
 		my $from = -s $node->logfile;
-		my $pid = value("pid FROM pg_stat_activity WHERE wait_event = 'hybrid-$point'");
+		my $pid = value_of($node, "pid FROM pg_stat_activity WHERE wait_event = 'hybrid-$point'");
 		$node->safe_psql('postgres', 'SELECT txid_current()');
 		kill 'KILL', $pid;
 		wait_for_restart($node, $from);

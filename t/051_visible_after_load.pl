@@ -25,8 +25,7 @@ CREATE FUNCTION others_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE 
 BEGIN
 	RETURN btint4cmp(a, b);
 END $$;
-CREATE OPERATOR CLASS others_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 others_cmp(int, int);
+CALL hyb_operator_class('others');
 SQL
 
 # Columns, what is inserted into them, and the index's column.

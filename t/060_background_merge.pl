@@ -156,8 +156,7 @@ EOF
 	$handed_over = grep { defined $second{$_} && $second{$_} ne $first{$_} } keys %first and last;
 }
 ok($handed_over, 'a worker merges one index after the other');
-ok( $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"),
-	'the worker ends when there is nothing left');
+no_worker($node, 'the worker ends when there is nothing left');
 
 # no worker slots, then a preloaded library
 $node->append_conf('postgresql.conf', "max_worker_processes = 0\nhybridindex.merge_step_pages = 8");

@@ -115,12 +115,12 @@ INSERT INTO w23 SELECT hashint8(g) FROM generate_series(1, 100000) g;
 EOF
 	make_indexes('postgres', 24, 24, 900);
 	my $from = -s $node->logfile;
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	attach_point($node, 'merge-between');
 	$node->safe_psql('postgres', 'INSERT INTO w23 SELECT hashint8(-g) FROM generate_series(1, 1000) g');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'"),
 		'the only worker is held after a step');
 	$node->safe_psql('postgres', 'INSERT INTO w24 SELECT hashint8(-g) FROM generate_series(1, 1050) g; SELECT pg_sleep(1.2)');
-	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between'); SELECT injection_points_wakeup('hybrid-merge-between')");
+	release_point($node, 'merge-between');
 	ok($node->poll_query_until('postgres', all_merged(23, 24)), 'both indexes are merged');
 	usleep(200_000);
 	like(substr(slurp_file($node->logfile), $from), qr/"postgres\.public\.w23_k".*"postgres\.public\.w24_k".*"postgres\.public\.w23_k"/s,
@@ -138,8 +138,7 @@ BEGIN
 	END IF;
 	RETURN btint4cmp(a, b);
 END $$;
-CREATE OPERATOR CLASS failing_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 failing_cmp(int, int);
+CALL hyb_operator_class('failing');
 CREATE TABLE f (k int);
 CREATE INDEX f_k ON f USING hybrid (k failing_ops);
 ALTER DATABASE postgres SET w.fail = on;
@@ -153,7 +152,7 @@ EOF
 	my $began = time();
 
 	# one that is there has the old setting
-	ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is there');
+	no_worker($node, 'no worker is there');
 	# each VACUUM asks for a worker
 	$node->safe_psql('postgres', 'INSERT INTO f SELECT hashint4(g) FROM generate_series(1, 1050) g');
 	foreach (1 .. 100)
@@ -173,7 +172,7 @@ EOF
 	foreach (1 .. 200)
 	{
 		$node->safe_psql('postgres', 'VACUUM f');
-		$done = $node->safe_psql('postgres', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('f_k')") eq 't' and last;
+		$done = $node->safe_psql('postgres', merged('f_k')) eq 't' and last;
 		usleep(100_000);
 	}
 	ok($done, 'the index is merged when its table is free');
@@ -194,7 +193,7 @@ CREATE TABLE w$_ (k int8);
 CREATE INDEX w${_}_k ON w$_ USING hybrid (k);
 INSERT INTO w$_ SELECT hashint8(g) FROM generate_series(1, 50000) g;
 EOF
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	attach_point($node, 'merge-between');
 	my $held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'";
 	foreach my $n (1, 2)
 	{
@@ -205,7 +204,7 @@ EOF
 	$node->append_conf('postgresql.conf', 'hybridindex.max_merge_workers = 1');
 	$node->reload;
 	# a worker that leaves is not gone yet when the other one counts
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-worker-leaves', 'wait')");
+	attach_point($node, 'worker-leaves');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
 	foreach (1 .. 100)
 	{
@@ -235,7 +234,7 @@ EOF
 	};
 	make_indexes('postgres', $_, $_, 10) foreach 53, 55;
 	$node->poll_query_until('postgres', $workers, '0');
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-worker-leaves', 'wait')");
+	attach_point($node, 'worker-leaves');
 	foreach (1 .. 10)
 	{
 		$set_most->(1);
@@ -260,7 +259,7 @@ SKIP:
 	  if !has_points($node);
 	make_indexes('postgres', 56, 57, 10);
 	make_indexes('other', 56, 57, 10);
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-merge-between', 'wait')");
+	attach_point($node, 'merge-between');
 	$node->safe_psql('postgres', 'INSERT INTO w56 SELECT hashint8(-g) FROM generate_series(1, 5000) g');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-merge-between'"),
 		'the only worker is held after a step');
@@ -293,7 +292,7 @@ RESET hybridindex.merge_floor;
 SET hybridindex.background_merge = on;
 INSERT INTO big SELECT hashint8(-g) FROM generate_series(1, 1000) g;
 EOF
-	ok($node->poll_query_until('postgres', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('big_k')"),
+	ok($node->poll_query_until('postgres', merged('big_k')),
 		'a merge under timeouts comes to its end');
 }
 usleep(300_000);

@@ -44,7 +44,7 @@ my $dropped = finish_psql($session);
 kill 'CONT', $postmaster;
 ok($dropped, 'the database is dropped') or diag $session->{err};
 like($session->{out}, qr/^idle: 1$/m, 'an idle worker was in it');
-ok($node->poll_query_until('postgres', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('t_k')"), 'the other database gets its worker');
+ok($node->poll_query_until('postgres', merged('t_k')), 'the other database gets its worker');
 SKIP:
 {
 	skip 'NOT TESTED: requests of a dropped database, since this server has no injection points', 4
@@ -53,14 +53,13 @@ SKIP:
 	# The only worker is held in another database, so the request is on the list
 	# when its database is dropped.
 	my $points = "FROM pg_stat_activity WHERE wait_event = 'hybrid-worker-done'";
-	my $workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'";
 
 	$node->append_conf('postgresql.conf', "hybridindex.max_merge_workers = 1\n");
 	$node->reload;
 	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points; CREATE DATABASE gone');
 	$node->safe_psql('gone', 'CREATE EXTENSION hybridindex; CREATE TABLE t (k int8); CREATE INDEX t_k ON t USING hybrid (k)');
-	ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is left');
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-worker-done', 'wait')");
+	no_worker($node, 'no worker is left');
+	attach_point($node, 'worker-done');
 	$node->safe_psql('postgres', 'INSERT INTO t SELECT hashint8(g) FROM generate_series(5001, 10000) g');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 $points"), 'the only worker has merged an index');
 	$node->safe_psql('gone', 'INSERT INTO t SELECT hashint8(g) FROM generate_series(1, 5000) g');
@@ -69,7 +68,7 @@ SKIP:
 	my $merges = $node->safe_psql('postgres', "SELECT merges FROM hybrid_index_stats('t_k')");
 	$node->safe_psql('postgres', 'INSERT INTO t SELECT hashint8(g) FROM generate_series(10001, 15000) g');
 	ok($node->poll_query_until('postgres', "SELECT merges > $merges AND NOT merge_running FROM hybrid_index_stats('t_k')"), 'the worker goes on with its own database');
-	ok($node->poll_query_until('postgres', $workers, '0'), 'the worker ends when it has nothing to do');
+	no_worker($node, 'the worker ends when it has nothing to do');
 }
 no_crash($node, 'nothing crashed');
 $node->stop;

@@ -39,15 +39,6 @@ SQL
 # Fill a page of the log.
 sub ask { return "INSERT INTO $_[0] SELECT hashint8(-g) FROM generate_series(1, 700) g"; }
 
-sub merged { return "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('$_[0]_k')"; }
-
-sub no_worker
-{
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is left');
-	return;
-}
-
 sub settings
 {
 	$node->append_conf('postgresql.conf', "$_[0]\n");
@@ -80,18 +71,6 @@ sub end_queries
 }
 
 # ---- points ----
-
-sub attach
-{
-	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$_[0]', 'wait')");
-	return;
-}
-
-sub let_go
-{
-	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$_[0]'); SELECT injection_points_wakeup('hybrid-$_[0]') FROM pg_stat_activity WHERE wait_event = 'hybrid-$_[0]'");
-	return;
-}
 
 sub held
 {
@@ -132,7 +111,7 @@ SQL
 	$node->safe_psql('postgres', "SELECT hybrid_merge('locked_k'); INSERT INTO locked SELECT hashint8(g + $try * 400000) FROM generate_series(1, 100000) g");
 }
 is($locker->{out}, "t\n\n", 'a table was locked in the middle of a merge');
-ok($node->poll_query_until('postgres', merged('locked')), 'the merge is finished when the table is free');
+ok($node->poll_query_until('postgres', merged('locked_k')), 'the merge is finished when the table is free');
 settings('hybridindex.merge_step_pages = 16');
 
 # ---- a quiet index while the worker goes elsewhere ----
@@ -145,14 +124,14 @@ ok($node->poll_query_until('postgres', "$workers AND datname = 'postgres'", '1')
 settings('hybridindex.merge_floor = 1000');
 make('other', 'busy', 5000);
 $node->safe_psql('other', ask('busy'));
-ok($node->poll_query_until('other', merged('busy')), 'another database gets the only worker');
+ok($node->poll_query_until('other', merged('busy_k')), 'another database gets the only worker');
 ok($node->poll_query_until('postgres', "SELECT dynamic_entries = 0 AND NOT merge_running FROM hybrid_index_stats('quiet_k')"),
 	'the quiet index is merged all the same');
 settings('hybridindex.quiet_time = -1');
 
 # ---- a worker that is ended while it connects ----
 
-no_worker();
+no_worker($node, 'no worker is left');
 make('postgres', 'connecting', 150000);
 settings('post_auth_delay = 2');
 $node->safe_psql('postgres', ask('connecting'));
@@ -166,14 +145,14 @@ foreach (1 .. 100)
 }
 ok(defined $pid && kill('TERM', $pid), 'a worker is ended while it connects');
 settings('post_auth_delay = 0');
-ok($node->poll_query_until('postgres', merged('connecting')), 'what it was started for is merged all the same');
+ok($node->poll_query_until('postgres', merged('connecting_k')), 'what it was started for is merged all the same');
 
 # ---- no process to spare ----
 
 # First a worker of another database has the only process, then one of a query.  A
 # request for a worker that could not start is not forgotten when the next index is
 # asked for.  A worker that cannot start another one tries again.
-no_worker();
+no_worker($node, 'no worker is left');
 $node->append_conf('postgresql.conf', "max_worker_processes = 2\nmax_parallel_workers = 2\nhybridindex.max_merge_workers = 1\n");
 $node->restart;
 my $parallel = $node->pg_version >= 16 ? 'debug_parallel_query' : 'force_parallel_mode';
@@ -188,11 +167,11 @@ end_queries(@busy);
 @busy = start_psql($node, "SET $parallel = on; SELECT pg_sleep(600);");
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'a query has one of them');
 $node->safe_psql('postgres', ask('next'));
-ok($node->poll_query_until('postgres', merged($_)), "$_ is merged when the next one is asked for") foreach 'next', 'starved';
+ok($node->poll_query_until('postgres', merged("${_}_k")), "$_ is merged when the next one is asked for") foreach 'next', 'starved';
 $node->safe_psql('other', ask('elsewhere'));
 end_queries(@busy);
-ok($node->poll_query_until('other', merged('elsewhere')), 'a worker waits for a process that it can start');
-no_worker();
+ok($node->poll_query_until('other', merged('elsewhere_k')), 'a worker waits for a process that it can start');
+no_worker($node, 'no worker is left');
 
 # ---- a restart ----
 
@@ -209,10 +188,10 @@ $node->restart;
 my $locked = start_psql($node, 'BEGIN; LOCK TABLE restarted; SELECT pg_sleep(600);');
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die "nothing is locked: $locked->{err}";
 $node->safe_psql('postgres', 'INSERT INTO next VALUES (1)');
-ok($node->poll_query_until('postgres', merged('behind')), 'after a restart the first one that uses another index has an index merged');
+ok($node->poll_query_until('postgres', merged('behind_k')), 'after a restart the first one that uses another index has an index merged');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 finish_psql($locked);
-ok($node->poll_query_until('postgres', merged('restarted')), 'and one that was locked, when it is free');
+ok($node->poll_query_until('postgres', merged('restarted_k')), 'and one that was locked, when it is free');
 
 SKIP:
 {
@@ -221,39 +200,39 @@ SKIP:
 	# ---- a decision that is old when it is carried out ----
 
 	make('postgres', 'old', 20000);
-	attach('merge-help');
+	attach_point($node, 'merge-help');
 	my $inserter = start_psql($node, ask('old') . ';');
 	held('merge-help', 'an inserter is to help');
 	$node->safe_psql('postgres', "SELECT hybrid_merge('old_k')");
-	no_worker();
+	no_worker($node, 'no worker is left');
 	$node->safe_psql('postgres', 'INSERT INTO old VALUES (1)');
-	let_go('merge-help');
+	leave_point($node, 'merge-help');
 	ok(finish_psql($inserter), 'it goes on when all is merged') or diag $inserter->{err};
-	no_worker();
+	no_worker($node, 'no worker is left');
 	is($node->safe_psql('postgres', "SELECT merge_running FROM hybrid_index_stats('old_k')"), 'f', 'the session has frozen nothing');
 
 	# where a merge is wanted by then, for a worker that has gone as well
 	make('postgres', 'still', 20000);
-	attach('merge-help');
+	attach_point($node, 'merge-help');
 	$inserter = start_psql($node, 'SET hybridindex.merge_step_pages = 1;' . ask('still') . ';');
 	held('merge-help', 'an inserter is to help');
 	$node->safe_psql('postgres', "SELECT hybrid_merge('still_k')");
-	no_worker();
+	no_worker($node, 'no worker is left');
 	$node->safe_psql('postgres', 'SET hybridindex.background_merge = off; SET hybridindex.merge_floor = 1000000; INSERT INTO still SELECT hashint8(g + 100000) FROM generate_series(1, 30000) g');
-	let_go('merge-help');
+	leave_point($node, 'merge-help');
 	ok(finish_psql($inserter), 'it goes on when there is something else to merge') or diag $inserter->{err};
 	ok($node->poll_query_until('postgres', "SELECT merges > 1 AND NOT merge_running FROM hybrid_index_stats('still_k')"),
 		'that index is merged to its end');
 
 	# ---- a request while a worker is done with the one before ----
 
-	no_worker();
+	no_worker($node, 'no worker is left');
 	make('postgres', 'meanwhile', 5000);
-	attach('worker-done');
+	attach_point($node, 'worker-done');
 	$node->safe_psql('postgres', ask('meanwhile'));
 	held('worker-done', 'a worker has merged an index');
 	$node->safe_psql('postgres', 'INSERT INTO meanwhile SELECT hashint8(g + 100000) FROM generate_series(1, 1300) g');
-	let_go('worker-done');
+	leave_point($node, 'worker-done');
 	ok($node->poll_query_until('postgres', "SELECT dynamic_entries < 1000 AND NOT merge_running FROM hybrid_index_stats('meanwhile_k')"),
 		'what has been inserted since is merged as well');
 
@@ -264,7 +243,7 @@ SKIP:
 	my $pid = held_at($node, 'step-installed', $merge);
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 	ok(!finish_psql($merge), 'hybrid_merge is cancelled');
-	ok($node->poll_query_until('postgres', merged('cancelled')), 'a worker finishes what it has begun');
+	ok($node->poll_query_until('postgres', merged('cancelled_k')), 'a worker finishes what it has begun');
 
 	make('postgres', 'caught', 50000);
 	$merge = start_psql($node, "SELECT injection_points_set_local(), injection_points_attach('hybrid-step-installed', 'wait');\n", <<'SQL');
@@ -278,53 +257,53 @@ SQL
 	$pid = held_at($node, 'step-installed', $merge);
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 	ok(finish_psql($merge), 'hybrid_merge is cancelled, and called for another index') or diag $merge->{err};
-	ok($node->poll_query_until('postgres', merged('caught')), 'a worker finishes the first one');
+	ok($node->poll_query_until('postgres', merged('caught_k')), 'a worker finishes the first one');
 
 	# ---- workers that wait for their database ----
 
 	# The only worker is held elsewhere, so no session is in the database that is
 	# renamed.  Then it starts the next worker there, which waits.
 	my $waits = "locktype = 'object' AND database = 0 AND NOT granted";
-	no_worker();
+	no_worker($node, 'no worker is left');
 	make('other', 'ended', 50000);
 	make('postgres', 'before', 5000);
-	attach('merge-between');
+	attach_point($node, 'merge-between');
 	$node->safe_psql('postgres', ask('before'));
 	held('merge-between', 'a worker merges');
 	$node->safe_psql('other', ask('ended'));
 	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = 'other'");
 	my $ddl = start_psql($node, 'BEGIN; ALTER DATABASE other RENAME TO renamed; SELECT pg_sleep(600);');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), 'another database is locked') or diag $ddl->{err};
-	let_go('merge-between');
+	leave_point($node, 'merge-between');
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE $waits"), 'the next worker waits for its database');
 	make('postgres', 'beside', 5000);
 	$node->safe_psql('postgres', ask('beside'));
-	ok($node->poll_query_until('postgres', merged('beside')), 'a worker that waits for its database makes room for another one');
+	ok($node->poll_query_until('postgres', merged('beside_k')), 'a worker that waits for its database makes room for another one');
 	foreach my $end ('cancel', 'terminate')
 	{
 		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM (SELECT pg_${end}_backend(pid) FROM pg_locks WHERE $waits) s"), "$end a worker");
 	}
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 	finish_psql($ddl);
-	ok($node->poll_query_until('other', merged('ended')), 'the index is merged by another one');
+	ok($node->poll_query_until('other', merged('ended_k')), 'the index is merged by another one');
 
 	# ---- an error while another index is asked for ----
 
 	settings("hybridindex.quiet_time = 300\nhybridindex.merge_floor = 1000000");
 	make('postgres', 'erring', 40000);
 	make('postgres', 'handed', 5000);
-	attach('quiet-asked');
+	attach_point($node, 'quiet-asked');
 	$node->safe_psql('postgres', 'VACUUM erring');
 	held('quiet-asked', 'a worker looks at a quiet index');
 	$node->safe_psql('postgres', "SET hybridindex.merge_floor = 1000; " . ask('handed'));
 	my $from = -s $node->logfile;
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-quiet-asked'); SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'hybrid-quiet-asked'");
-	ok($node->poll_query_until('postgres', merged($_)), "$_ is merged") foreach 'handed', 'erring';
+	ok($node->poll_query_until('postgres', merged("${_}_k")), "$_ is merged") foreach 'handed', 'erring';
 	like(substr(slurp_file($node->logfile), $from), qr/ERROR:  canceling statement due to user request/, 'after an error');
 	settings("hybridindex.quiet_time = -1\nhybridindex.merge_floor = 1000");
 }
 
-no_worker();
+no_worker($node, 'no worker is left');
 no_crash($node, 'nothing crashed');
 
 # ---- a crash where the library is preloaded ----

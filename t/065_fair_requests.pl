@@ -39,8 +39,7 @@ BEGIN
 	END LOOP;
 	RETURN pg_catalog.bttextcmp(a, b);
 END $$;
-CREATE OPERATOR CLASS slow_ops FOR TYPE text USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 slow_cmp(text, text);
+CALL hyb_operator_class('slow', 'text');
 CREATE PROCEDURE tables(schema text, n int, class text) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1 .. n LOOP

@@ -82,15 +82,6 @@ sub cursor
 
 my $standby = new_standby($primary, 'hope_standby', "max_standby_streaming_delay = 120s\nhot_standby_feedback = on\n");
 
-sub check
-{
-	my ($what) = @_;
-	$primary->wait_for_catchup($standby);
-	same_answers($primary, "primary: $what", \%queries, ['t']);
-	same_answers($standby, "standby: $what", \%queries, ['t']);
-	return;
-}
-
 # another session's cursors
 start_over();
 my $cursor = cursor($primary,
@@ -100,7 +91,7 @@ my @up = split /\n/, $cursor->query_safe('FETCH 100 FROM up');
 my @down = split /\n/, $cursor->query_safe('FETCH 100 FROM down');
 $primary->safe_psql('postgres', "$merge SELECT fill(300); $merge");
 is(learned($primary, 't_s'), 'f', 'an index in use gets no dictionary');
-check('merged beside cursors');
+same_on_both($primary, $standby, 'merged beside cursors', \%queries, ['t']);
 push @up, split(/\n/, $cursor->query_safe('FETCH ALL FROM up'));
 push @down, split(/\n/, $cursor->query_safe('FETCH ALL FROM down'));
 is(scalar(@up), 646, 'a cursor returns its snapshot');
@@ -108,7 +99,7 @@ is("@up", join(' ', reverse @down), 'forward and backward');
 $cursor->query_safe('COMMIT');
 $primary->safe_psql('postgres', $merge);
 is(learned($primary, 't_s', 't_w'), 'tt', 'the next merge learns');
-check('learned');
+same_on_both($primary, $standby, 'learned', \%queries, ['t']);
 is(($primary->psql('postgres', 'INSERT INTO t SELECT * FROM t WHERE id = 77'))[0],
 	3, 'unique afterwards');
 is($cursor->query_safe('SELECT count(*) FROM t WHERE s LIKE \'key.%\''),
@@ -144,7 +135,7 @@ is(learned($primary, 't_s'), 't', 'learned while the standby reads');
 push @up, split(/\n/, $cursor->query_safe('FETCH ALL FROM c'));
 is(scalar(@up), 646, 'a cursor of the standby returns its snapshot');
 $cursor->query_safe('COMMIT');
-check('replayed');
+same_on_both($primary, $standby, 'replayed', \%queries, ['t']);
 is($cursor->query_safe('SELECT count(*) FROM t WHERE s LIKE \'key.%\''),
 	'746', 'a session of the standby that used the index before');
 
@@ -162,7 +153,7 @@ is($cursor->query_safe('SET statement_timeout = \'20s\'; SELECT count(*) FROM t 
 $long->query_safe('ROLLBACK');
 $long->quit;
 $cursor->quit;
-check('rolled back');
+same_on_both($primary, $standby, 'rolled back', \%queries, ['t']);
 
 # several sessions insert and read while dictionaries are learned
 foreach my $round (1 .. 2)
@@ -185,7 +176,7 @@ foreach my $round (1 .. 2)
 	is(learned($primary, 't_s', 't_w'), 'tt', 'the indexes have learned');
 	same_answers($primary, "learned under load, round $round", \%queries, ['t']);
 }
-check('after load');
+same_on_both($primary, $standby, 'after load', \%queries, ['t']);
 
 # stopped in the middle
 foreach my $round (1 .. 3)
@@ -221,7 +212,7 @@ if ($points && $primary->safe_psql('postgres', 'SHOW server_version_num') >= 180
 	is(learned($primary, 't_s', 't_w'), 'ff', 'leaves with too many bytes are merged as they are');
 	$primary->safe_psql('postgres', "SELECT injection_points_detach('hybrid-few-bytes'); SELECT fill(10); $merge");
 	is(learned($primary, 't_s', 't_w'), 'tt', 'leaves with fewer bytes are learned from');
-	check('read in portions');
+	same_on_both($primary, $standby, 'read in portions', \%queries, ['t']);
 }
 
 # held at each point, and killed or failing there
@@ -253,7 +244,7 @@ foreach my $point ($points ? qw(learn-frozen learn-reserved learn-written learn-
 # promotion
 start_over();
 $primary->safe_psql('postgres', "$merge SELECT fill(100)");
-check('before promotion');
+same_on_both($primary, $standby, 'before promotion', \%queries, ['t']);
 $primary->stop('immediate');
 $standby->promote;
 $standby->safe_psql('postgres', "SELECT fill(300); $merge");

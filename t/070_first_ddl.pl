@@ -8,7 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use HybridTest;
-use IPC::Run qw(run);
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -166,7 +166,7 @@ foreach my $way (
 {
 	my ($sql, $expected, @settings) = @$way;
 	my ($out, $err);
-	run([ 'postgres', '--single', '-D', $node->data_dir, '-c', 'session_preload_libraries=', (map { ('-c', $_) } @settings), 'postgres' ],
+	IPC::Run::run([ 'postgres', '--single', '-D', $node->data_dir, '-c', 'session_preload_libraries=', (map { ('-c', $_) } @settings), 'postgres' ],
 		'<', \$sql, '>', \$out, '2>', \$err);
 	like($out, qr/keys = "$expected"/, "single-user mode, @settings") or diag $err;
 }

@@ -42,38 +42,17 @@ CREATE SEQUENCE ids START 10000;
 EOF
 $node->safe_psql('postgres', 'CREATE EXTENSION amcheck') if $amcheck;
 
-sub query
-{
-	my ($sql) = @_;
-	return $node->safe_psql('postgres', $sql);
-}
-
 sub access_method
 {
 	my ($index) = @_;
-	return query("SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = '$index'::regclass");
+	return run($node, "SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = '$index'::regclass");
 }
 
 # Indexes of a table that are not valid.
 sub leftovers
 {
 	my ($table) = @_;
-	return query("SELECT string_agg(indexrelid::regclass::text, ',' ORDER BY indexrelid) FROM pg_index WHERE indrelid = '$table'::regclass AND NOT indisvalid");
-}
-
-sub hold
-{
-	my ($point) = @_;
-	query("SELECT injection_points_attach('hybrid-$point', 'wait')");
-	return;
-}
-
-sub let_go
-{
-	my ($point, $gone) = @_;
-	query("SELECT injection_points_detach('hybrid-$point')");
-	query("SELECT injection_points_wakeup('hybrid-$point')") unless $gone;
-	return;
+	return run($node, "SELECT string_agg(indexrelid::regclass::text, ',' ORDER BY indexrelid) FROM pg_index WHERE indrelid = '$table'::regclass AND NOT indisvalid");
 }
 
 # What p promises, and that no statement waits.
@@ -163,18 +142,18 @@ foreach my $direction ([ 'convert', 'btree', 'hybrid' ], [ 'revert', 'hybrid', '
 
 			if ($way eq 'error')
 			{
-				query("SELECT injection_points_attach('hybrid-$point', 'error')");
+				run($node, "SELECT injection_points_attach('hybrid-$point', 'error')");
 				(undef, undef, $messages) = $node->psql('postgres', $call);
-				query("SELECT injection_points_detach('hybrid-$point')");
+				run($node, "SELECT injection_points_detach('hybrid-$point')");
 			}
 			else
 			{
-				hold($point);
+				attach_point($node, $point);
 				my $session = start_psql($node, $call);
 				my $pid = held_at($node, $point, $session);
 				ok($pid, "$what: held") or diag $session->{err};
 				constraint_holds("$what: others go on");
-				is(query("SELECT command FROM pg_stat_progress_create_index WHERE pid = $pid"), 'REINDEX CONCURRENTLY', "$what: progress");
+				is(run($node, "SELECT command FROM pg_stat_progress_create_index WHERE pid = $pid"), 'REINDEX CONCURRENTLY', "$what: progress");
 				if ($way eq 'kill')
 				{
 					kill 'KILL', $pid;
@@ -183,9 +162,9 @@ foreach my $direction ([ 'convert', 'btree', 'hybrid' ], [ 'revert', 'hybrid', '
 				}
 				else
 				{
-					query($way eq 'cancel' ? "SELECT pg_cancel_backend($pid)" : "SELECT pg_terminate_backend($pid)");
+					run($node, $way eq 'cancel' ? "SELECT pg_cancel_backend($pid)" : "SELECT pg_terminate_backend($pid)");
 					$messages = finish_and_read($session);
-					let_go($point, 1);
+					leave_point($node, $point);
 				}
 			}
 			my $log = substr(slurp_file($node->logfile), $from);
@@ -200,13 +179,13 @@ foreach my $direction ([ 'convert', 'btree', 'hybrid' ], [ 'revert', 'hybrid', '
 			(undef, undef, $messages) = $node->psql('postgres', $call);
 			like($messages, qr/NOTICE:  invalid index "$left" has been left/, "$what: told");
 			is(leftovers('p'), $left, "$what: not touched");
-			query("DROP INDEX $left");
+			run($node, "DROP INDEX $left");
 			constraint_holds("$what: without it");
 			is(check_index('p_pkey', "$what: check again"), $ams[1], "$what: done");
-			query("CALL hybrid_" . opposite($verb) . "_concurrently('p_pkey')");
+			run($node, "CALL hybrid_" . opposite($verb) . "_concurrently('p_pkey')");
 		}
 	}
-	query($call);
+	run($node, $call);
 }
 
 # Many sessions that insert the same keys at once, while both indexes are there.
@@ -231,57 +210,57 @@ my %upserts = (
 	upsert => "\\set k random(1, 30)\nINSERT INTO r VALUES (:k) ON CONFLICT (k) DO UPDATE SET n = r.n + 1;\nDELETE FROM r WHERE k = :k;\n",
 	constraint => "\\set k random(1, 30)\nINSERT INTO r VALUES (:k) ON CONFLICT ON CONSTRAINT r_pkey DO NOTHING;\n",
 	nothing => "\\set k random(1, 30)\nINSERT INTO r VALUES (:k) ON CONFLICT DO NOTHING;\nDELETE FROM r WHERE k = :k;\n");
-query("CALL hybrid_revert_concurrently('p_pkey'); CREATE TABLE r (k int PRIMARY KEY, n int DEFAULT 0)");
+run($node, "CALL hybrid_revert_concurrently('p_pkey'); CREATE TABLE r (k int PRIMARY KEY, n int DEFAULT 0)");
 foreach my $verb ('convert', 'revert')
 {
 	foreach my $point (map { $_->[0] } @points)
 	{
-		hold($point);
+		attach_point($node, $point);
 		my $session = start_psql($node, "CALL hybrid_${verb}_concurrently('r_pkey');");
 		ok(held_at($node, $point, $session), "$verb is held at $point");
 		run_clients("$verb, $point: upserts", %upserts);
-		let_go($point);
+		release_point($node, $point);
 		ok(finish_psql($session), "$verb goes on") or diag $session->{err};
 
-		hold($point);
+		attach_point($node, $point);
 		$session = start_psql($node, "CALL hybrid_${verb}_concurrently('d_k');");
 		ok(held_at($node, $point, $session), "$verb of a deferrable constraint is held at $point");
 		my ($ret, undef, $err) = $node->psql('postgres', 'SET statement_timeout = 5000; UPDATE d SET k = k + 1; UPDATE d SET k = k - 1');
 		is("$ret$err", '0', "$verb, $point: duplicates for the moment");
 		($ret, undef, $err) = $node->psql('postgres', 'UPDATE d SET k = 5 WHERE k = 6');
 		like($err, qr/duplicate key value violates unique constraint "d_k"/, "$verb, $point: not for longer");
-		let_go($point);
+		release_point($node, $point);
 		ok(finish_psql($session), "$verb goes on") or diag $session->{err};
 
 		foreach my $index ('r_pkey', 'd_k')
 		{
 			is(check_index($index, 'check'), $verb eq 'convert' ? 'hybrid' : 'btree', "$index after $verb");
-			query("CALL hybrid_" . opposite($verb) . "_concurrently('$index')");
+			run($node, "CALL hybrid_" . opposite($verb) . "_concurrently('$index')");
 		}
 	}
-	query("CALL hybrid_${verb}_concurrently('$_')") foreach ('r_pkey', 'd_k');
+	run($node, "CALL hybrid_${verb}_concurrently('$_')") foreach ('r_pkey', 'd_k');
 }
 
 # A statement is being planned at the moment of the swap: it knows the table and
 # the constraint as they were.
 foreach my $verb ('convert', 'revert')
 {
-	hold('convert-validated');
+	attach_point($node, 'convert-validated');
 	my $converter = start_psql($node, "CALL hybrid_${verb}_concurrently('r_pkey');");
 	ok(held_at($node, 'convert-validated', $converter), "$verb before the swap");
 
-	hold('plan-constraint');
+	attach_point($node, 'plan-constraint');
 	my $insertion = 'r VALUES (1) ON CONFLICT ON CONSTRAINT r_pkey DO UPDATE SET n = r.n + 1;';
 	my $planner = start_psql($node, "LOAD 'hybridindex';\nINSERT INTO $insertion\nINSERT /* again */ INTO $insertion\n");
 	ok(held_at($node, 'plan-constraint', $planner), 'a first one fills the caches');
-	query("SELECT injection_points_wakeup('hybrid-plan-constraint')");
+	run($node, "SELECT injection_points_wakeup('hybrid-plan-constraint')");
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-plan-constraint' AND query ~ 'again'")
 	  or die 'the second one is not held';
 
-	let_go('convert-validated');
+	release_point($node, 'convert-validated');
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_progress_create_index WHERE phase = 'waiting for readers before marking dead'")
 	  or die 'no swap';
-	let_go('plan-constraint');
+	release_point($node, 'plan-constraint');
 	ok(finish_psql($planner), "$verb, planned during the swap: ON CONFLICT ON CONSTRAINT") or diag $planner->{err};
 	ok(finish_psql($converter), "$verb goes on") or diag $converter->{err};
 	is(check_index('r_pkey', 'check'), $verb eq 'convert' ? 'hybrid' : 'btree', "r_pkey after $verb");
@@ -291,17 +270,17 @@ foreach my $verb ('convert', 'revert')
 # indexes in its cache as they were, and reads the constraint as it is.
 foreach my $verb ($node->pg_version < 18 ? () : ('convert', 'revert'))
 {
-	hold('convert-validated');
+	attach_point($node, 'convert-validated');
 	my $converter = start_psql($node, "CALL hybrid_${verb}_concurrently('r_pkey');");
 	ok(held_at($node, 'convert-validated', $converter), "$verb before the swap");
 	my $session = $node->background_psql('postgres', on_error_stop => 0);
 	$session->query_safe("LOAD 'hybridindex'; INSERT INTO r VALUES (1) ON CONFLICT (k) DO NOTHING");
-	hold('convert-untold');
-	let_go('convert-validated');
+	attach_point($node, 'convert-untold');
+	release_point($node, 'convert-validated');
 	ok(held_at($node, 'convert-untold', $converter), "$verb before the news");
 	$session->query('INSERT INTO r VALUES (1) ON CONFLICT ON CONSTRAINT r_pkey DO UPDATE SET n = r.n + 1');
 	unlike($session->{stderr}, qr/ERROR/, "$verb, news to come: ON CONFLICT ON CONSTRAINT");
-	let_go('convert-untold');
+	release_point($node, 'convert-untold');
 	$session->quit;
 	ok(finish_psql($converter), "$verb goes on") or diag $converter->{err};
 	is(check_index('r_pkey', 'check'), $verb eq 'convert' ? 'hybrid' : 'btree', "r_pkey after $verb");
@@ -313,7 +292,7 @@ foreach my $verb ($node->pg_version < 18 ? () : ('convert', 'revert'))
 SKIP:
 {
 	skip 'before 18 such a session gets an error', 3 if $node->pg_version < 18;
-	query(<<'EOF');
+	run($node, <<'EOF');
 CREATE FUNCTION hold(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM pg_advisory_xact_lock_shared(current_setting('test.held', true)::int);
@@ -323,7 +302,7 @@ CREATE TABLE l (k int, n int DEFAULT 0);
 CREATE INDEX ON l (hold(k));
 ALTER TABLE l ADD CONSTRAINT l_k UNIQUE (k);
 EOF
-	hold('convert-validated');
+	attach_point($node, 'convert-validated');
 	my $converter = start_psql($node, "CALL hybrid_convert_concurrently('l_k');");
 	ok(held_at($node, 'convert-validated', $converter), 'both indexes are there');
 	my $upsert = 'INSERT INTO l VALUES (1) ON CONFLICT ON CONSTRAINT l_k DO UPDATE SET n = l.n + 1;';
@@ -332,17 +311,17 @@ EOF
 	my $late = start_psql($node, "SET test.held = 1;\n$upsert");
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 	  or die 'it is not held';
-	query($upsert);
+	run($node, $upsert);
 	$holder->query_safe('SELECT pg_advisory_unlock(1)');
 	$holder->quit;
 	ok(finish_psql($late), 'loaded late: ON CONFLICT ON CONSTRAINT') or diag $late->{err};
-	let_go('convert-validated');
+	release_point($node, 'convert-validated');
 	finish_psql($converter);
-	is(query('SELECT k, n FROM l') . check_index('l_k', 'check'), '1|1hybrid', 'updates the other row');
+	is(run($node, 'SELECT k, n FROM l') . check_index('l_k', 'check'), '1|1hybrid', 'updates the other row');
 }
 
 # A partitioned table: all that is left is named.
-query(<<EOF);
+run($node, <<EOF);
 CREATE TABLE pt (a int, b int) PARTITION BY RANGE (a);
 CREATE TABLE pt_1 PARTITION OF pt FOR VALUES FROM (0) TO (100);
 CREATE TABLE pt_2 PARTITION OF pt FOR VALUES FROM (100) TO (200);
@@ -355,25 +334,25 @@ foreach my $item ([ 'convert-built', 'btree', 'pt_1_b_idx_ccnew,pt_2_b_idx_ccnew
 {
 	my ($point, $am, $left) = @$item;
 
-	query("SELECT injection_points_attach('hybrid-$point', 'error')");
+	run($node, "SELECT injection_points_attach('hybrid-$point', 'error')");
 	my (undef, undef, $err) = $node->psql('postgres', "CALL hybrid_convert_concurrently('pt_b')");
-	query("SELECT injection_points_detach('hybrid-$point')");
+	run($node, "SELECT injection_points_detach('hybrid-$point')");
 	my ($command) = $err =~ /^HINT:  Use (DROP INDEX .*)\.$/m;
-	is(query($invalid), $left, "partitions, an error at $point: left");
+	is(run($node, $invalid), $left, "partitions, an error at $point: left");
 	is(join(',', sort(($command // '') =~ /public\.(\w+)/g)), $left, 'named in the hint');
 	is(access_method('pt_b') . ' ' . access_method('pt_2_b_idx'), "$am $am", 'the access method');
 	(undef, undef, $err) = $node->psql('postgres', "CALL hybrid_convert_concurrently('pt_b')");
 	is(join(',', sort($err =~ /NOTICE:  invalid index "(\w+)" has been left/g)), $left, 'the next conversion names them');
-	query($command);
-	is(query($invalid), '', 'the command of the hint drops them');
+	run($node, $command);
+	is(run($node, $invalid), '', 'the command of the hint drops them');
 	is(access_method('pt_b') . ' ' . access_method('pt_2_b_idx'), 'hybrid hybrid', 'converted');
-	is(query("SELECT hyb_check('pt_1'), hyb_check('pt_2')"), 't|t', "the partitions' indexes are right");
-	query("CALL hybrid_revert_concurrently('pt_b')");
+	is(run($node, "SELECT hyb_check('pt_1'), hyb_check('pt_2')"), 't|t', "the partitions' indexes are right");
+	run($node, "CALL hybrid_revert_concurrently('pt_b')");
 }
 
 # Twice at the same time: the second one waits without a snapshot that the first
 # would wait for, and finds nothing to do.
-hold('convert-built');
+attach_point($node, 'convert-built');
 my $first = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
 ok(held_at($node, 'convert-built', $first), 'the first of two');
 my ($ret, $out, $err) = $node->psql('postgres', "SET lock_timeout = '100ms'; CALL hybrid_convert_concurrently('p_pkey')");
@@ -381,7 +360,7 @@ like($err, qr/canceling statement due to lock timeout/, 'the second one waits no
 unlike($err, qr/HINT/, 'it leaves nothing');
 my $second = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'p'::regclass");
-let_go('convert-built');
+release_point($node, 'convert-built');
 ok(finish_psql($first), 'the first one succeeds') or diag $first->{err};
 ok(finish_psql($second), 'the second one succeeds') or diag $second->{err};
 like($second->{err}, qr/NOTICE:  index "p_pkey" is of access method "hybrid" already/, 'the second one finds the index converted');
@@ -401,15 +380,15 @@ foreach my $isolation ('READ COMMITTED', 'REPEATABLE READ')
 	$old->quit;
 	ok(finish_psql($session), 'then it ends') or diag $session->{err};
 	is(check_index('p_pkey', 'check'), 'btree', 'the index is a btree one');
-	query("CALL hybrid_convert_concurrently('p_pkey')");
+	run($node, "CALL hybrid_convert_concurrently('p_pkey')");
 }
 
 # The new index also has the rows that only an older snapshot sees, even if its session
 # has not looked at the table yet.
 my $old = $node->background_psql('postgres');
 $old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
-my $rows = query('SELECT count(*) FROM p WHERE id BETWEEN 2000 AND 3000');
-query('DELETE FROM p WHERE id BETWEEN 2000 AND 3000');
+my $rows = run($node, 'SELECT count(*) FROM p WHERE id BETWEEN 2000 AND 3000');
+run($node, 'DELETE FROM p WHERE id BETWEEN 2000 AND 3000');
 my $session = start_psql($node, "CALL hybrid_revert_concurrently('p_pkey');");
 $node->poll_query_until('postgres', "SELECT count(*) = 0 OR bool_or(phase ~ '^waiting for old snapshots') FROM pg_stat_progress_create_index");
 select(undef, undef, undef, 0.3);
@@ -420,12 +399,12 @@ ok(finish_psql($session), 'the conversion ends') or diag $session->{err};
 
 # A transaction that began while the new index was being built goes on without it,
 # and is waited for before the index is given what has been inserted meanwhile.
-hold('build-written');
+attach_point($node, 'build-written');
 $session = start_psql($node, "CALL hybrid_convert_concurrently('p_pkey');");
 ok(held_at($node, 'build-written', $session), 'the new index is being built') or diag $session->{err};
 $old = $node->background_psql('postgres');
 $old->query_safe("BEGIN; INSERT INTO p VALUES (nextval('ids'))");
-let_go('build-written');
+release_point($node, 'build-written');
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'CALL hybrid_convert%' AND wait_event_type = 'Lock'");
 $old->query_safe("INSERT INTO p VALUES (nextval('ids')); COMMIT");
 $old->quit;

@@ -44,17 +44,12 @@ sub disk_bytes
 	return $bytes;
 }
 
-# Wait until a query, which may do something each time, says "t" in the end.
-sub wait_for
+# A query says "t" in the end.
+sub comes_true
 {
-	my ($what, $query, $seconds) = @_;
-	foreach (1 .. ($seconds // 30) * 5)
-	{
-		return pass($what) if $node->safe_psql('postgres', $query) =~ /t\z/;
-		usleep(200_000);
-	}
-	fail($what);
-	diag $node->safe_psql('postgres', 'SELECT * FROM hybrid_memory');
+	my ($what, @query) = @_;
+	return pass($what) if wait_for($node, $what, @query);
+	diag run($node, 'SELECT * FROM hybrid_memory');
 	return;
 }
 
@@ -117,7 +112,7 @@ my $small = memory('tree_bytes') - $trees;
 $node->safe_psql('postgres', on_all('m', 'hybrid_merge'));
 cmp_ok(memory('used_bytes'), '<=', $small, 'what merges have moved is in use no more');
 is(memory('used_bytes - tree_bytes'), '0', 'all memory in use is counted as trees');
-wait_for('segments go', "SELECT hybrid_index_check('m_2'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
+comes_true('segments go', "SELECT hybrid_index_check('m_2'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
 cmp_ok(memory('segments'), '<=', 4, 'few segments are left');
 same_answers($node, 'trees that were in the last segments can be built again',
 	{ 'SELECT id FROM n WHERE s > \'5\'' => 'index only bitmap', 'SELECT id FROM m WHERE s > \'5\'' => 'index only bitmap' }, [ 'm', 'n' ]);
@@ -143,7 +138,7 @@ foreach my $round (1 .. 3)
 	$node->safe_psql('postgres', fill('m', 3000) . on_all('m', 'hybrid_index_check'));
 	cmp_ok(memory('reserved_bytes'), '>', 3 * $mb, "round $round: memory is taken");
 	$node->safe_psql('postgres', on_all('m', 'hybrid_merge'));
-	wait_for("round $round: and given back", "SELECT hybrid_index_check('m_2'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
+	comes_true("round $round: and given back", "SELECT hybrid_index_check('m_2'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
 }
 
 # what was dropped
@@ -153,7 +148,7 @@ SKIP:
 	$node->safe_psql('postgres', fill('m', 3000) . on_all('m', 'hybrid_index_check') . 'DROP TABLE m');
 	cmp_ok(memory('reserved_bytes'), '>', 3 * $mb, 'trees of indexes that were dropped');
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-idle-trees', 'notice')");
-	wait_for('go when they are idle', "SELECT hybrid_index_check('n_1'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
+	comes_true('go when they are idle', "SELECT hybrid_index_check('n_1'); SELECT reserved_bytes <= $mb FROM hybrid_memory");
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-idle-trees')");
 }
 
@@ -166,9 +161,7 @@ BEGIN
 	END IF;
 	RETURN btint4cmp(a, b);
 END \$\$;
-CREATE OPERATOR CLASS fussy_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-	FUNCTION 1 fussy_cmp(int, int);
+CALL hyb_operator_class('fussy');
 CREATE TABLE fussy (a int);
 CREATE INDEX fussy_a ON fussy USING hybrid (a fussy_ops);
 SELECT hybrid_index_check('n_1');
@@ -250,9 +243,7 @@ BEGIN
 		(SELECT backend_type = 'hybrid merge worker' FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid());
 	RETURN pg_catalog.btint4cmp(a, b);
 END \$\$;
-CREATE OPERATOR CLASS telling_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-	FUNCTION 1 telling_cmp(int, int);
+CALL hyb_operator_class('telling');
 CREATE INDEX told_a ON told USING hybrid (a telling_ops);
 EOF
 # A session that has filled a page of the log asks for a worker.  It may merge itself all

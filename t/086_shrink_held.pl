@@ -21,7 +21,7 @@ if (!$points)
 	$_->stop foreach $node, $standby;
 	plan skip_all => 'this server has no injection points';
 }
-run('CREATE EXTENSION injection_points');
+run($node, 'CREATE EXTENSION injection_points');
 
 # ---- held, killed and failing at each point ----
 
@@ -29,10 +29,10 @@ run('CREATE EXTENSION injection_points');
 sub goes_on
 {
 	my ($after) = @_;
-	run('SELECT fill(12000)');
+	run($node, 'SELECT fill(12000)');
 	all_is_well("insertions after $after");
-	run('DELETE FROM t WHERE random() < 0.6', 'VACUUM t', 'VACUUM t');
-	is(value("too_many FROM pages('t')"), '0', "what is left free after $after is returned");
+	run($node, 'DELETE FROM t WHERE random() < 0.6', 'VACUUM t', 'VACUUM t');
+	is(value_of($node, "too_many FROM pages('t')"), '0', "what is left free after $after is returned");
 	all_is_well("VACUUM after $after");
 	return;
 }
@@ -40,14 +40,14 @@ sub goes_on
 foreach my $point ('shrink-sifted', 'move-written', 'move-installed', 'shrink-moved', 'cut-begun', 'cut-made')
 {
 	grow();
-	run("SELECT injection_points_attach('hybrid-$point', 'wait')");
+	attach_point($node, $point);
 	my $session = start_psql($node, 'VACUUM t;');
 	my $pid = held_at($node, $point, $session);
 	ok($pid, "VACUUM was held at $point") or diag $session->{err};
 	if ($pid)
 	{
 		my $from = -s $node->logfile;
-		run('SELECT txid_current()');
+		run($node, 'SELECT txid_current()');
 		kill 'KILL', $pid;
 		finish_psql($session);
 		wait_for_restart($node, $from);
@@ -56,10 +56,10 @@ foreach my $point ('shrink-sifted', 'move-written', 'move-installed', 'shrink-mo
 	goes_on("a kill at $point");
 
 	grow();
-	run("SELECT injection_points_attach('hybrid-$point', 'error')");
+	run($node, "SELECT injection_points_attach('hybrid-$point', 'error')");
 	my ($ret, $out, $err) = $node->psql('postgres', 'VACUUM t');
 	like($err, qr/error triggered for injection point hybrid-$point/, "an error at $point");
-	run("SELECT injection_points_detach('hybrid-$point')");
+	run($node, "SELECT injection_points_detach('hybrid-$point')");
 	all_is_well("after an error at $point");
 	goes_on("an error at $point");
 }
@@ -67,10 +67,10 @@ foreach my $point ('shrink-sifted', 'move-written', 'move-installed', 'shrink-mo
 # ---- promotion between the records of a cut ----
 
 grow();
-run("SELECT injection_points_attach('hybrid-cut-begun', 'wait')");
+attach_point($node, 'cut-begun');
 my $vacuum = start_psql($node, 'VACUUM t;');
 ok(held_at($node, 'cut-begun', $vacuum), 'VACUUM is held before it cuts');
-run('SELECT txid_current()');
+run($node, 'SELECT txid_current()');
 $node->wait_for_catchup($standby);
 $node->stop('immediate');
 finish_psql($vacuum);

@@ -19,12 +19,6 @@ hybridindex.merge_floor = 1000000
 restart_after_crash = on
 EOF
 
-sub index_file
-{
-	my ($index) = @_;
-	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$index')");
-}
-
 # The blocks that the first free-list page names.
 sub free_blocks
 {
@@ -47,7 +41,7 @@ INSERT INTO t SELECT hashint4(g) % 100000 FROM generate_series(1, 20000) g;
 SELECT hybrid_merge('t_k');
 EOF
 same_answers($node, 'before', \%queries, ['t']);
-my $file = index_file('t_k');
+my $file = index_file($node, 't_k');
 $node->stop;
 my $content = slurp_file($file);
 my @free = free_blocks(\$content);
@@ -90,8 +84,7 @@ BEGIN
 	END IF;
 	RETURN btint4cmp(a, b);
 END $$;
-CREATE OPERATOR CLASS w_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 w_cmp(int, int);
+CALL hyb_operator_class('w');
 CREATE INDEX w_k ON w USING hybrid (k w_ops);
 INSERT INTO w SELECT g * 2 FROM generate_series(1, 600) g;
 SELECT hybrid_merge('w_k');
@@ -136,7 +129,7 @@ CREATE INDEX e_k ON e USING hybrid (k);
 INSERT INTO e SELECT g FROM generate_series(1, 20000) g;
 SELECT hybrid_merge('e_k');
 EOF
-	my $e_file = index_file('e_k');
+	my $e_file = index_file($node, 'e_k');
 	$node->restart;
 	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-delta-page', 'error')");
 	($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO e VALUES (0)');
@@ -171,7 +164,7 @@ cmp_ok($node->safe_psql('postgres', "SELECT pg_relation_size('h_s') / $block_siz
 # it looks at some leaves, to see how full they are
 cmp_ok(vacuum_reads('h_s'), '<', 150, 'VACUUM does not read it in search of lost blocks');
 my %lost = (t_k => 3, h_s => 4);
-my %files = map { $_ => index_file($_) } keys %lost;
+my %files = map { $_ => index_file($node, $_) } keys %lost;
 my %before = map { $_ => $node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('$_')") } keys %lost;
 $node->stop;
 append_to_file($files{$_}, "\0" x ($block_size * $lost{$_})) foreach keys %lost;

@@ -35,33 +35,21 @@ CREATE FUNCTION fill(first int, last int) RETURNS void LANGUAGE sql AS $$
 $$;
 EOF
 
-sub value { return $node->safe_psql('postgres', "SELECT $_[0]"); }
-
-sub stats { return value("$_[0] FROM hybrid_index_stats('t_s')"); }
-
-sub run
-{
-	$node->safe_psql('postgres', $_) foreach @_;
-	return;
-}
-
 my %queries = (q{SELECT id FROM t WHERE s > '\x80' AND s < '\x81'} => 'index');
 
 sub all_is_well
 {
 	my ($what) = @_;
-	same_answers($node, $what, \%queries, ['t']);
-	$node->wait_for_catchup($standby);
-	same_answers($standby, "standby: $what", \%queries, ['t']);
-	is($standby->safe_psql('postgres', "SELECT pg_relation_size('t_s')"), value("pg_relation_size('t_s')"), "$what: the standby's file is as long");
+	same_on_both($node, $standby, $what, \%queries, ['t']);
+	is($standby->safe_psql('postgres', "SELECT pg_relation_size('t_s')"), value_of($node, "pg_relation_size('t_s')"), "$what: the standby's file is as long");
 	return;
 }
 
 # a page of the free list names this number of blocks
 my $page = 2040;
 
-run('SELECT fill(1, 15000)', "SELECT hybrid_merge('t_s')");
-cmp_ok(stats('leaf_pages'), '>', 2.2 * $page, 'the index has many leaves');
+run($node, 'SELECT fill(1, 15000)', "SELECT hybrid_merge('t_s')");
+cmp_ok(stats($node, 't_s', 'leaf_pages'), '>', 2.2 * $page, 'the index has many leaves');
 
 # Most rows are deleted while a session has the index open and holds no snapshot.  The
 # file cannot be cut, and its free blocks stay where they are.
@@ -74,14 +62,14 @@ SELECT count(*) FROM t WHERE s > '\\xfff0';
 COMMIT;
 EOF
 wait_file("$dir/open");
-run('DELETE FROM t WHERE id % 50 <> 0', 'VACUUM (INDEX_CLEANUP ON) t');
-my $free = stats('free_pages');
+run($node, 'DELETE FROM t WHERE id % 50 <> 0', 'VACUUM (INDEX_CLEANUP ON) t');
+my $free = stats($node, 't_s', 'free_pages');
 cmp_ok($free, '>', 2.1 * $page, "the free list has three pages: $free blocks");
 all_is_well('much is free');
 
 # Blocks are taken from it, a page of the list among them.
-run('SELECT fill(100001, 103500)', "SELECT hybrid_merge('t_s')", 'SELECT fill(200001, 203500)', "SELECT hybrid_merge('t_s')");
-cmp_ok(stats('free_pages'), '<', $free - 0.9 * $page, 'blocks were taken from two of its pages: ' . stats('free_pages') . ' are left');
+run($node, 'SELECT fill(100001, 103500)', "SELECT hybrid_merge('t_s')", 'SELECT fill(200001, 203500)', "SELECT hybrid_merge('t_s')");
+cmp_ok(stats($node, 't_s', 'free_pages'), '<', $free - 0.9 * $page, 'blocks were taken from two of its pages: ' . stats($node, 't_s', 'free_pages') . ' are left');
 all_is_well('blocks were taken');
 
 # The end of the file is sorted out again, from places further and further down.
@@ -94,7 +82,7 @@ sub steps_of_vacuum
 	my $steps = 0;
 	while (held_at($node, 'shrink-sifted', $vacuum))
 	{
-		run('SELECT txid_current()');	# what was logged is written
+		run($node, 'SELECT txid_current()');	# what was logged is written
 		$node->wait_for_catchup($standby);
 		is($standby->safe_psql('postgres', "SELECT count(hybrid_index_check('t_s'))"), '1', 'the standby has all links of the list after step ' . ++$steps);
 		$node->psql('postgres', "SELECT injection_points_wakeup('hybrid-shrink-sifted')");
@@ -105,30 +93,30 @@ sub steps_of_vacuum
 
 foreach my $id (201500, 200000, 101500, 100000)
 {
-	run("DELETE FROM t WHERE id > $id");
+	run($node, "DELETE FROM t WHERE id > $id");
 	if ($id == 201500 && has_points($node))
 	{
-		run('CREATE EXTENSION injection_points', "SELECT injection_points_attach('hybrid-shrink-sifted', 'wait')");
+		run($node, 'CREATE EXTENSION injection_points', "SELECT injection_points_attach('hybrid-shrink-sifted', 'wait')");
 		cmp_ok(steps_of_vacuum(), '>', 5, 'VACUUM was held after each step');
-		run("SELECT injection_points_detach('hybrid-shrink-sifted')");
+		run($node, "SELECT injection_points_detach('hybrid-shrink-sifted')");
 	}
 	else
 	{
-		run('VACUUM (INDEX_CLEANUP ON) t');
+		run($node, 'VACUUM (INDEX_CLEANUP ON) t');
 	}
 	all_is_well("rows above $id are gone");
 }
-run('SELECT fill(300001, 302000)', "SELECT hybrid_merge('t_s')");
+run($node, 'SELECT fill(300001, 302000)', "SELECT hybrid_merge('t_s')");
 all_is_well('the end was used again');
 
 # Then it can be cut.
-my $before = value("pg_relation_size('t_s')");
+my $before = value_of($node, "pg_relation_size('t_s')");
 append_to_file("$dir/close", '');
 ok(finish_psql($reader), 'the reader ends');
-run('VACUUM (INDEX_CLEANUP ON) t');
-cmp_ok(value("pg_relation_size('t_s')"), '<', 0.7 * $before, "the file was cut");
+run($node, 'VACUUM (INDEX_CLEANUP ON) t');
+cmp_ok(value_of($node, "pg_relation_size('t_s')"), '<', 0.7 * $before, "the file was cut");
 all_is_well('after the cut');
-run('SELECT fill(400001, 402000)', "SELECT hybrid_merge('t_s')");
+run($node, 'SELECT fill(400001, 402000)', "SELECT hybrid_merge('t_s')");
 all_is_well('grown again');
 
 foreach my $server ($node, $standby)

@@ -21,14 +21,6 @@ enable_seqscan = off
 EOF
 my ($version) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)/;
 
-# The error that a statement ends with, or ''.
-sub error_of
-{
-	my ($script) = @_;
-	my ($ret, $out, $err) = $node->psql('postgres', $script);
-	return $ret == 0 ? '' : $err;
-}
-
 $node->safe_psql('postgres', <<EOF);
 CREATE TABLE counter (k int, s text COLLATE "C", n int);
 CREATE UNIQUE INDEX counter_k ON counter USING hybrid (k);
@@ -42,7 +34,7 @@ if ($version < 18)
 {
 	# sessions that have not loaded the library before
 	my $refusal = qr/the library "hybridindex", which INSERT \.\.\. ON CONFLICT needs for a unique hybrid index, was loaded too late.*DETAIL:.*HINT:  Try it again, or add/s;
-	like(error_of($_), $refusal, "first use: $_")
+	like(error_of($node, $_), $refusal, "first use: $_")
 	  foreach 'INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
 	  'WITH x AS (INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING RETURNING *) SELECT * FROM x',
 	  "DO \$\$ BEGIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING; END \$\$",
@@ -58,28 +50,28 @@ SELECT count(*) FROM counter WHERE k = 1;
 EOF
 	is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1) ON CONFLICT (k) DO NOTHING RETURNING k'), '',
 		'a clause that names the index loads it in time');
-	is(error_of($_), '', "nothing is executed: $_")
+	is(error_of($node, $_), '', "nothing is executed: $_")
 	  foreach 'EXPLAIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
 	  'LOAD \'hybridindex\'; EXPLAIN INSERT INTO counter VALUES (1) ON CONFLICT DO NOTHING',
 	  'EXPLAIN INSERT INTO counter VALUES (1) ON CONFLICT (k) DO UPDATE SET n = 1';
-	is(error_of('CREATE TABLE child (k int REFERENCES counter (k)); INSERT INTO child SELECT k FROM counter LIMIT 1; DROP TABLE child'),
+	is(error_of($node, 'CREATE TABLE child (k int REFERENCES counter (k)); INSERT INTO child SELECT k FROM counter LIMIT 1; DROP TABLE child'),
 		'', 'foreign key');
-	like(error_of('CREATE UNIQUE INDEX ON parted USING hybrid (k)'),
+	like(error_of($node, 'CREATE UNIQUE INDEX ON parted USING hybrid (k)'),
 		qr/cannot match partition key to an index using access method "hybrid"/,
 		'unique index of a partitioned table: an error');
-	is(error_of('CREATE INDEX parted_k ON parted USING hybrid (k); INSERT INTO parted SELECT i, i FROM generate_series(0, 1999) i'),
+	is(error_of($node, 'CREATE INDEX parted_k ON parted USING hybrid (k); INSERT INTO parted SELECT i, i FROM generate_series(0, 1999) i'),
 		'', 'an index that is not unique works there');
-	is(error_of('INSERT INTO parted VALUES (1, 0) ON CONFLICT DO NOTHING'), '',
+	is(error_of($node, 'INSERT INTO parted VALUES (1, 0) ON CONFLICT DO NOTHING'), '',
 		'ON CONFLICT works where no unique index is hybrid');
 	# what a session knows of a table is forgotten when one comes
-	is(error_of("LOAD 'hybridindex'; BEGIN; INSERT INTO parted VALUES (1500, 0) ON CONFLICT DO NOTHING; CREATE UNIQUE INDEX ON parted2 USING hybrid (v, k); INSERT INTO parted VALUES (1500, 0) ON CONFLICT DO NOTHING"),
+	is(error_of($node, "LOAD 'hybridindex'; BEGIN; INSERT INTO parted VALUES (1500, 0) ON CONFLICT DO NOTHING; CREATE UNIQUE INDEX ON parted2 USING hybrid (v, k); INSERT INTO parted VALUES (1500, 0) ON CONFLICT DO NOTHING"),
 		'', 'once a partition gets one');
 	$node->safe_psql('postgres', 'CREATE UNIQUE INDEX parted1_k ON parted1 USING hybrid (v, k)');
-	like(error_of("INSERT INTO parted VALUES (1, '1') ON CONFLICT DO NOTHING"),
+	like(error_of($node, "INSERT INTO parted VALUES (1, '1') ON CONFLICT DO NOTHING"),
 		qr/"hybridindex", which INSERT \.\.\. ON CONFLICT needs for a unique hybrid index, was loaded too late.*DETAIL:.*HINT:/s,
 		'the first statement of a session, through the partitioned table');
-	is(error_of("LOAD 'hybridindex'; INSERT INTO parted VALUES (1, '1') ON CONFLICT DO NOTHING"), '', 'a later statement says the same');
-	is(error_of("INSERT INTO parted1 VALUES (1, '1') ON CONFLICT (v, k) DO NOTHING"), '', 'an upsert on the partition works');
+	is(error_of($node, "LOAD 'hybridindex'; INSERT INTO parted VALUES (1, '1') ON CONFLICT DO NOTHING"), '', 'a later statement says the same');
+	is(error_of($node, "INSERT INTO parted1 VALUES (1, '1') ON CONFLICT (v, k) DO NOTHING"), '', 'an upsert on the partition works');
 	$node->safe_psql('postgres', 'DROP INDEX parted1_k');
 	same_answers($node, 'partitions', { 'SELECT * FROM parted1 WHERE k BETWEEN 5 AND 600' => 'index bitmap' },
 		[ 'parted1', 'parted2' ]);
@@ -124,32 +116,32 @@ CREATE TABLE child (k int REFERENCES counter (k) ON DELETE CASCADE ON UPDATE CAS
 CREATE INDEX child_k ON child USING hybrid (k);
 INSERT INTO child SELECT i % 100 + 1, i FROM generate_series(1, 1000) i;
 EOF
-	like(error_of('INSERT INTO child VALUES (999, 1)'), qr/violates foreign key constraint/, 'foreign key: no such row');
+	like(error_of($node, 'INSERT INTO child VALUES (999, 1)'), qr/violates foreign key constraint/, 'foreign key: no such row');
 	$node->safe_psql('postgres', 'UPDATE counter SET k = 555 WHERE k = 5; DELETE FROM counter WHERE k = 6');
 	is($node->safe_psql('postgres', 'SELECT count(*) FILTER (WHERE k = 555), count(*) FILTER (WHERE k IN (5, 6)), count(*) FROM child'),
 		'10|0|990', 'foreign key: cascades');
 	same_answers($node, 'child', { 'SELECT v FROM child WHERE k BETWEEN 3 AND 30' => 'index bitmap' }, [ 'child', 'counter' ]);
 
 	# a unique index on a partitioned table
-	is(error_of('CREATE UNIQUE INDEX parted_k ON parted USING hybrid (k); INSERT INTO parted SELECT i, i FROM generate_series(0, 1999) i'),
+	is(error_of($node, 'CREATE UNIQUE INDEX parted_k ON parted USING hybrid (k); INSERT INTO parted SELECT i, i FROM generate_series(0, 1999) i'),
 		'', 'unique index of a partitioned table');
-	like(error_of('INSERT INTO parted VALUES (1500, 2)'), qr/duplicate key value violates unique constraint/, 'it is unique');
+	like(error_of($node, 'INSERT INTO parted VALUES (1500, 2)'), qr/duplicate key value violates unique constraint/, 'it is unique');
 	is($node->safe_psql('postgres', 'INSERT INTO parted VALUES (1500, \'new\') ON CONFLICT (k) DO UPDATE SET v = excluded.v RETURNING v'),
 		'new', 'ON CONFLICT on it');
 	$node->safe_psql('postgres', <<EOF);
 CREATE TABLE ofparted (k int REFERENCES parted (k) ON DELETE SET NULL);
 INSERT INTO ofparted SELECT i * 3 FROM generate_series(0, 600) i;
 EOF
-	like(error_of('INSERT INTO ofparted VALUES (5000)'), qr/violates foreign key constraint/, 'foreign key to a partitioned table');
+	like(error_of($node, 'INSERT INTO ofparted VALUES (5000)'), qr/violates foreign key constraint/, 'foreign key to a partitioned table');
 	$node->safe_psql('postgres', 'DELETE FROM parted WHERE k % 9 = 0');
 	is($node->safe_psql('postgres', 'SELECT count(*), count(k), count(*) FILTER (WHERE k % 9 = 0) FROM ofparted'), '601|400|0',
 		'rows that refer to deleted ones');
 	$node->safe_psql('postgres', 'DROP TABLE ofparted; INSERT INTO parted SELECT i, i FROM generate_series(0, 1999, 9) i');
 	is($node->safe_psql('postgres', 'INSERT INTO parted VALUES (999, 9), (1, 1) ON CONFLICT DO NOTHING RETURNING k'),
 		'', 'ON CONFLICT DO NOTHING on it');
-	like(error_of('UPDATE parted SET k = 1500 WHERE k = 3'), qr/duplicate key value/, 'a row moved to another partition is checked there');
+	like(error_of($node, 'UPDATE parted SET k = 1500 WHERE k = 3'), qr/duplicate key value/, 'a row moved to another partition is checked there');
 
-	like(error_of('CREATE UNIQUE INDEX ON parted USING hybrid (v)'),
+	like(error_of($node, 'CREATE UNIQUE INDEX ON parted USING hybrid (v)'),
 		qr/unique constraint on partitioned table must include all partitioning columns/i, 'it must include the partition key');
 	same_answers($node, 'partitions', { 'SELECT * FROM parted2 WHERE k BETWEEN 5 AND 1600' => 'index bitmap' },
 		[ 'parted1', 'parted2' ]);
@@ -164,9 +156,9 @@ is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1, \'x\', 7) ON CON
 	'1|s1|7', 'ON CONFLICT DO UPDATE');
 is($node->safe_psql('postgres', 'INSERT INTO counter VALUES (1) ON CONFLICT (k) DO UPDATE SET n = 0 WHERE false RETURNING k'),
 	'', 'ON CONFLICT DO UPDATE WHERE');
-like(error_of('INSERT INTO counter VALUES (7), (7) ON CONFLICT (k) DO UPDATE SET n = 1'),
+like(error_of($node, 'INSERT INTO counter VALUES (7), (7) ON CONFLICT (k) DO UPDATE SET n = 1'),
 	qr/cannot affect row a second time/, 'one row twice');
-like(error_of('INSERT INTO counter VALUES (1) ON CONFLICT (s) DO NOTHING'),
+like(error_of($node, 'INSERT INTO counter VALUES (1) ON CONFLICT (s) DO NOTHING'),
 	qr/no unique or exclusion constraint matching/, 'no matching index');
 is($node->safe_psql('postgres', 'MERGE INTO counter c USING (VALUES (2), (202)) v(k) ON c.k = v.k WHEN MATCHED THEN UPDATE SET n = 1 WHEN NOT MATCHED THEN INSERT VALUES (v.k, NULL, 0); SELECT count(*), sum(n) FROM counter WHERE k IN (2, 202)'),
 	'2|1', 'MERGE');
@@ -222,7 +214,7 @@ CREATE UNIQUE INDEX classes_ts ON classes USING hybrid (lower(t) text_pattern_ho
 CREATE UNIQUE INDEX classes_b ON classes USING btree (t text_pattern_ops);
 INSERT INTO classes VALUES ('a', 'A'), ('b', 'B');
 EOF
-like(error_of("INSERT INTO classes VALUES ('a', 'x') ON CONFLICT (s text_pattern_ops) DO NOTHING"),
+like(error_of($node, "INSERT INTO classes VALUES ('a', 'x') ON CONFLICT (s text_pattern_ops) DO NOTHING"),
 	qr/no unique or exclusion constraint matching.*HINT:.*session_preload_libraries/s,
 	'operator class of ON CONFLICT before the library is loaded: a hint');
 is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('a', 'x') ON CONFLICT (s text_pattern_ops) DO UPDATE SET n = 1 RETURNING t, n"),
@@ -233,16 +225,16 @@ is($node->safe_psql('postgres', "$load WITH x AS (INSERT INTO classes VALUES ('a
 	'A|3', 'ON CONFLICT with an operator class in WITH');
 is($node->safe_psql('postgres', "$load INSERT INTO classes VALUES ('c', 'A') ON CONFLICT (t text_pattern_ops) DO UPDATE SET n = 4 RETURNING s, n"),
 	'a|4', 'ON CONFLICT with an operator class of a btree index');
-like(error_of("$load INSERT INTO classes VALUES ('a') ON CONFLICT (s text_ops) DO NOTHING"),
+like(error_of($node, "$load INSERT INTO classes VALUES ('a') ON CONFLICT (s text_ops) DO NOTHING"),
 	qr/no unique or exclusion constraint matching/, 'another operator class');
 same_answers($node, 'classes', { "SELECT n FROM classes WHERE s ~<~ 'b'" => 'index bitmap' }, ['classes']);
 
-like(error_of("INSERT INTO infer VALUES (10, 'LIVE'), (9, 'dead') ON CONFLICT (a) WHERE s = 'live' DO NOTHING"),
+like(error_of($node, "INSERT INTO infer VALUES (10, 'LIVE'), (9, 'dead') ON CONFLICT (a) WHERE s = 'live' DO NOTHING"),
 	qr/duplicate key value violates unique constraint "infer_expr"/, 'another index raises an error');
 same_answers($node, 'after conflicts', { "SELECT a FROM infer WHERE a < 100 AND s = 'live'" => 'index bitmap',
 		"SELECT n FROM infer WHERE lower(s) = 'live' AND a > 200" => 'index bitmap' }, ['infer']);
 
-is(error_of('CREATE TABLE pk (k int NOT NULL); CREATE UNIQUE INDEX pk_k ON pk USING hybrid (k); ALTER TABLE pk ADD PRIMARY KEY USING INDEX pk_k'),
+is(error_of($node, 'CREATE TABLE pk (k int NOT NULL); CREATE UNIQUE INDEX pk_k ON pk USING hybrid (k); ALTER TABLE pk ADD PRIMARY KEY USING INDEX pk_k'),
 	'', 'a constraint takes over the index');
 
 # Settings are kept until the library is loaded, which checks them.
@@ -345,7 +337,7 @@ EOF
 # foreign table, which is to skip duplicates as well
 SKIP:
 {
-	skip 'no postgres_fdw', 2 if error_of('CREATE EXTENSION postgres_fdw') ne '';
+	skip 'no postgres_fdw', 2 if error_of($node, 'CREATE EXTENSION postgres_fdw') ne '';
 	my ($host, $port) = ($node->host, $node->port);
 	$node->safe_psql('postgres', <<EOF);
 CREATE SERVER self FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$host', port '$port', dbname 'postgres');
@@ -357,7 +349,7 @@ CREATE UNIQUE INDEX mixed1_a ON mixed1 USING hybrid (a);
 CREATE FOREIGN TABLE mixed2 PARTITION OF mixed FOR VALUES IN (2) SERVER self OPTIONS (table_name 'remote');
 EOF
 	my $insert = 'INSERT INTO mixed SELECT a, b FROM generate_series(1, 3) a, generate_series(1, 2) b ON CONFLICT DO NOTHING';
-	is(error_of("LOAD 'hybridindex'; $insert; $insert"), '', 'duplicates in a partition and in a foreign table');
+	is(error_of($node, "LOAD 'hybridindex'; $insert; $insert"), '', 'duplicates in a partition and in a foreign table');
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM mixed'), '6', 'are skipped');
 }
 

@@ -16,14 +16,6 @@ my $node = new_node('publisher', "wal_level = logical\n", allows_streaming => 'l
 my ($version) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)/;
 my $can = $version != 17;
 
-# Each call is a new session, which has not loaded the library.
-sub error_of
-{
-	my ($script) = @_;
-	my ($ret, $out, $err) = $node->psql('postgres', $script);
-	return $ret == 0 ? '' : $err;
-}
-
 my $identity = "SELECT c.relname, c.relreplident, i.indexrelid::regclass FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisreplident WHERE c.relname = 'r'";
 
 my $schema = <<EOF;
@@ -39,23 +31,23 @@ $node->safe_psql('postgres', $schema);
 
 if ($can)
 {
-	is(error_of('ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), '', 'a hybrid index becomes the replica identity');
+	is(error_of($node, 'ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), '', 'a hybrid index becomes the replica identity');
 	is($node->safe_psql('postgres', $identity), 'r|i|r_k', 'it is');
 }
 else
 {
 	my $refusal = qr/cannot use index "r_k" of access method "hybrid" as replica identity.*DETAIL:.*HINT:.*REPLICA IDENTITY FULL/s;
-	like(error_of('ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), $refusal, 'refused, in a session that has not loaded the library');
-	like(error_of('SELECT FROM r WHERE v = 1; ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), $refusal, 'refused later too');
-	like(error_of('ALTER TABLE r REPLICA IDENTITY USING INDEX r_b; ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), $refusal, 'it is refused in place of a btree index');
+	like(error_of($node, 'ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), $refusal, 'refused, in a session that has not loaded the library');
+	like(error_of($node, 'SELECT FROM r WHERE v = 1; ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), $refusal, 'refused later too');
+	like(error_of($node, 'ALTER TABLE r REPLICA IDENTITY USING INDEX r_b; ALTER TABLE r REPLICA IDENTITY USING INDEX r_k'), $refusal, 'it is refused in place of a btree index');
 	is($node->safe_psql('postgres', $identity), 'r|i|r_b', 'the identity is what it was');
 
 	# one that is the identity since an upgrade can be left alone, and given up
 	$node->safe_psql('postgres', "UPDATE pg_index SET indisreplident = indexrelid = 'r_k'::regclass WHERE indrelid = 'r'::regclass");
-	is(error_of('ALTER TABLE r CLUSTER ON r_k; ALTER TABLE r SET WITHOUT CLUSTER; REINDEX TABLE r; REINDEX INDEX CONCURRENTLY r_k'), '', 'an identity from before can be worked with');
+	is(error_of($node, 'ALTER TABLE r CLUSTER ON r_k; ALTER TABLE r SET WITHOUT CLUSTER; REINDEX TABLE r; REINDEX INDEX CONCURRENTLY r_k'), '', 'an identity from before can be worked with');
 	is($node->safe_psql('postgres', $identity), 'r|i|r_k', 'the identity stays');
 }
-is(error_of('ALTER TABLE r REPLICA IDENTITY NOTHING; ALTER TABLE r REPLICA IDENTITY FULL; ALTER TABLE r REPLICA IDENTITY DEFAULT; ALTER TABLE r REPLICA IDENTITY USING INDEX r_b'),
+is(error_of($node, 'ALTER TABLE r REPLICA IDENTITY NOTHING; ALTER TABLE r REPLICA IDENTITY FULL; ALTER TABLE r REPLICA IDENTITY DEFAULT; ALTER TABLE r REPLICA IDENTITY USING INDEX r_b'),
 	'', 'other identities, on a table with hybrid indexes');
 is($node->safe_psql('postgres', $identity), 'r|i|r_b', 'a btree index');
 

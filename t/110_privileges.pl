@@ -199,8 +199,7 @@ BEGIN
 	END IF;
 	RETURN CASE WHEN a < b THEN -1 WHEN a > b THEN 1 ELSE 0 END;
 END $$;
-CREATE OPERATOR CLASS slow_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 slow_cmp(int, int);
+CALL hyb_operator_class('slow');
 CREATE TABLE mat.s (a int);
 CREATE INDEX s_h ON mat.s USING hybrid (a slow_ops);
 ALTER TABLE mat.s OWNER TO owner;

@@ -31,8 +31,7 @@ BEGIN
 	END IF;
 	RETURN CASE WHEN a < b THEN -1 WHEN a > b THEN 1 ELSE 0 END;
 END \$\$;
-CREATE OPERATOR CLASS telling_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 telling_cmp(int, int);
+CALL hyb_operator_class('telling');
 CREATE TABLE t (k int);
 CREATE INDEX t_k ON t USING hybrid (k telling_ops);
 ALTER TABLE t OWNER TO table_owner;

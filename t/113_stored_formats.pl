@@ -50,7 +50,6 @@ sub make_database
 	return;
 }
 
-sub index_file { return $node->data_dir . '/' . $node->safe_psql($_[0], "SELECT pg_relation_filepath('$_[1]')"); }
 
 # Is each index in the state that its set is about?
 sub states_are
@@ -143,7 +142,7 @@ if ($new)
 	answers_are_right('made', 'made');
 	$node->stop;
 	$node->start;
-	my %file = map { $_ => index_file('made', $_) } @{ $indexes{made} };
+	my %file = map { $_ => index_file($node, $_, 'made') } @{ $indexes{made} };
 	$node->stop;
 	foreach my $index (sort keys %file)
 	{
@@ -178,7 +177,7 @@ foreach my $set (@sets)
 		my $content = Compress::Zlib::memGunzip(slurp_file("$set/$index.gz"));
 		die "$set$index.gz cannot be read" if !defined $content || length($content) % $block_size != 0;
 		is(get32(\$content, 0, $meta{format}), $format, "format of $index.gz");
-		$stored{ index_file($database, $index) } = $content;
+		$stored{ index_file($node, $index, $database) } = $content;
 	}
 }
 $node->stop;
@@ -256,7 +255,7 @@ my %foreign = (
 		sub { set32($_[0], 0, $meta{magic}, unpack('N', pack('V', 0x48594249))) },
 		qr/ERROR:  XX002: index "hope_i" is corrupted at block 0\nDETAIL:  The metapage is not that of a hybrid index\.\nHINT:  Please REINDEX it\./ ]);
 my $database = "$databases[-1]_merged";
-my %path = map { $_ => index_file($database, $_) } keys %foreign;
+my %path = map { $_ => index_file($node, $_, $database) } keys %foreign;
 my (%foreign_content, @said);
 
 $node->stop;

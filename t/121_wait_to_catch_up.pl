@@ -36,7 +36,7 @@ is($node->safe_psql('postgres', look_up(2000)), '2000', 'there is a tree');
 is($node->safe_psql('postgres', "SELECT tree_shared FROM hybrid_index_stats('t_k')"), 't', 'in shared memory');
 $node->safe_psql('postgres', 'INSERT INTO t VALUES (13), (15), (20)');
 
-sub wait_for { return $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE $_[0] AND pid <> pg_backend_pid()"); }
+sub waits { return $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE $_[0] AND pid <> pg_backend_pid()"); }
 sub go_on { return $node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-$_[0]')"); }
 sub held { return 'SELECT injection_points_set_local();' . join('', map { "SELECT injection_points_attach('hybrid-$_', 'wait');" } @_); }
 
@@ -46,7 +46,7 @@ ok(held_at($node, 'catch-up', $waits), 'one is to enter what is new');
 my $enters = start_psql($node, held('enter-tree'), look_up(20));
 ok(held_at($node, 'enter-tree', $enters), 'another enters it');
 go_on('catch-up');
-ok(wait_for("wait_event_type = 'LWLock' AND query LIKE '%k = 14'"), 'the first waits for it');
+ok(waits("wait_event_type = 'LWLock' AND query LIKE '%k = 14'"), 'the first waits for it');
 
 # the first has nothing left to enter, and is held while it reads
 go_on('enter-tree');

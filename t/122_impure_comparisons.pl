@@ -18,17 +18,6 @@ hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 EOF
 
-sub wait_for
-{
-	my ($what, $query) = @_;
-	foreach (1 .. 200)
-	{
-		return 1 if $node->safe_psql('postgres', $query) eq 't';
-		select(undef, undef, undef, 0.05);
-	}
-	return fail("timed out waiting until $what");
-}
-
 # How many sessions of that name are there, waiting for a lock or not?
 sub sessions
 {
@@ -111,11 +100,11 @@ $own;
 \\! for i in \$(seq 600); do [ -e $dir/done ] && break; sleep 0.05; done
 ROLLBACK;
 EOF
-	wait_for("the timeout ends: $what", sessions('timed', 'HAVING count(*) = 0') =~ s/count\(\*\)/true/r)
+	wait_for($node, "the timeout ends: $what", sessions('timed', 'HAVING count(*) = 0') =~ s/count\(\*\)/true/r)
 	  or $node->stop('immediate'), last;
 	finish_psql($session{timed});
 	like($session{timed}->{err}, qr/canceling statement due to statement timeout/, "a timeout ends the wait: $what");
-	wait_for("a session waits: $what", sessions('waiting', "AND wait_event_type = 'Lock' HAVING count(*) = 1") =~ s/count\(\*\)/true/r)
+	wait_for($node, "a session waits: $what", sessions('waiting', "AND wait_event_type = 'Lock' HAVING count(*) = 1") =~ s/count\(\*\)/true/r)
 	  or $node->stop('immediate'), last;
 
 	# the transaction that it waits for comes to the index, too

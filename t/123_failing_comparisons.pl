@@ -32,8 +32,7 @@ BEGIN
 	RETURN btint4cmp(a, b);
 END $$;
 ALTER DATABASE postgres SET fail.calls = 0;
-CREATE OPERATOR CLASS fail_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 fail_cmp(int, int);
+CALL hyb_operator_class('fail');
 SQLEOF
 
 # Where keys lie, and what compares them there.

@@ -39,8 +39,6 @@ SQL
 }
 my $spread = "SELECT i, lpad(to_hex(i * 160), 4, '0') FROM generate_series(0, 409) i";
 
-sub stats { return "SELECT $_[1] FROM hybrid_index_stats('$_[0]')"; }
-
 # ---- leaves ----
 
 # The file grows by what new rows take, and by some blocks that wait until they are
@@ -52,13 +50,13 @@ sub leaves
 CREATE $kind TABLE $table (k text COLLATE "C") WITH (autovacuum_enabled = off);
 INSERT INTO $table @{[ rows(1, 20500) ]};
 CREATE INDEX ${table}_k ON $table USING hybrid (k);
-@{[ stats("${table}_k", 'leaf_pages > 420') ]};
+SELECT leaf_pages > 420 FROM hybrid_index_stats('${table}_k');
 SQL
 INSERT INTO $table @{[ rows(20501, 21000) ]};
 SELECT hybrid_merge('${table}_k') > 0;
 SELECT total_pages + 120 AS pages FROM hybrid_index_stats('${table}_k') \\gset
 @{[ map { "INSERT INTO $table @{[ rows(21001 + 100 * $_, 21100 + 100 * $_) ]}; SELECT hybrid_merge('${table}_k') > 0;\n" } 0 .. 4 ]}
-@{[ stats("${table}_k", "total_pages <= :pages") ]};
+SELECT total_pages <= :pages FROM hybrid_index_stats('${table}_k');
 SELECT count(hybrid_index_check('${table}_k', true));
 COMMIT;
 SQL

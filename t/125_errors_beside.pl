@@ -23,8 +23,6 @@ sub failures
 	return scalar(() = $log =~ /LOG:  could not merge index/g);
 }
 
-sub stats { return "SELECT $_[1] FROM hybrid_index_stats('$_[0]')"; }
-
 # Insert until the index is merged again; what has failed is not tried for a second.
 sub goes_on
 {
@@ -34,7 +32,7 @@ sub goes_on
 	foreach (1 .. 600)
 	{
 		$node->safe_psql('postgres', "INSERT INTO $table SELECT 'more' || hashint4(g) FROM generate_series(1, 400) g");
-		last if ($merged = $node->safe_psql('postgres', stats("${table}_k", 'merges > 0'))) eq 't';
+		last if ($merged = stats($node, "${table}_k", 'merges > 0')) eq 't';
 		select(undef, undef, undef, 0.1);
 	}
 	is($merged, 't', "$table: inserts merge again");
@@ -52,9 +50,7 @@ BEGIN
 	END IF;
 	RETURN pg_catalog.bttextcmp($1, $2);
 END $$;
-CREATE OPERATOR CLASS failing_ops FOR TYPE text USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-	FUNCTION 1 failing_cmp(text, text);
+CALL hyb_operator_class('failing', 'text');
 CREATE TABLE compared (k text) WITH (autovacuum_enabled = off);
 CREATE INDEX compared_k ON compared USING hybrid (k failing_ops);
 INSERT INTO compared SELECT 'x' || hashint4(g) FROM generate_series(1, 300) g;
@@ -77,7 +73,7 @@ unlike($err, qr/ERROR|could not merge/, 'their client learns nothing of it') or 
 is(failures(), 1, 'the log does, once');
 like(slurp_file($node->logfile), qr/could not merge index "compared_k" beside a statement: no comparison today/, 'and says what has failed');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM compared'), 4300, 'all rows are there');
-is($node->safe_psql('postgres', stats('compared_k', 'merges')), 0, 'nothing was merged');
+is(stats($node, 'compared_k', 'merges'), 0, 'nothing was merged');
 goes_on('compared');
 
 # ---- what the server reports of a command stays ----
@@ -155,7 +151,7 @@ SQL
 	$node->safe_psql('postgres', $insert) foreach 1 .. 10;
 	is(failures(), $before, 'inserts leave the index to it');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-step-written')");
-	ok($node->poll_query_until('postgres', stats('shared_k', 'merges > 0 AND NOT merge_running')), 'it merges when it can');
+	ok($node->poll_query_until('postgres', merged('shared_k')), 'it merges when it can');
 	is($node->safe_psql('postgres', "SELECT count(hybrid_index_check('shared_k', true))"), 1, 'the index is right');
 }
 

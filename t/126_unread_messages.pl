@@ -162,8 +162,7 @@ BEGIN
 	END IF;
 	RETURN btint4cmp(a, b);
 END $$;
-CREATE OPERATOR CLASS loud_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 loud_cmp(int, int);
+CALL hyb_operator_class('loud');
 CREATE TABLE loud (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX loud_k ON loud USING hybrid (k loud_ops);
 INSERT INTO loud SELECT g FROM generate_series(4000, 4499) g;

@@ -29,8 +29,7 @@ CREATE FUNCTION looking_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE
 BEGIN
 	RETURN (SELECT n * btint4cmp(a, b) FROM public.looked_up);
 END $$;
-CREATE OPERATOR CLASS looking_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 looking_cmp(int, int);
+CALL hyb_operator_class('looking');
 CREATE TABLE rows (k row_type) WITH (autovacuum_enabled = off);
 CREATE INDEX rows_k ON rows USING hybrid (k);
 CREATE INDEX rows_btree ON rows (k);
@@ -100,8 +99,7 @@ SKIP:
 	$node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION injection_points;
 CREATE FUNCTION failing_cmp(int, int) RETURNS int LANGUAGE internal IMMUTABLE AS 'btint4cmp';
-CREATE OPERATOR CLASS failing_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 failing_cmp(int, int);
+CALL hyb_operator_class('failing');
 CREATE TABLE half (k int) WITH (autovacuum_enabled = off);
 INSERT INTO half SELECT generate_series(1, 20000);
 CREATE INDEX half_k ON half USING hybrid (k failing_ops);

@@ -33,8 +33,7 @@ BEGIN
 	END IF;
 	RETURN pg_catalog.bttextcmp(a, b);
 END \$\$;
-CREATE OPERATOR CLASS failing_ops FOR TYPE text USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 failing_cmp(text, text);
+CALL hyb_operator_class('failing', 'text');
 SET ROLE greedy;
 DO \$\$ BEGIN FOR i IN 1 .. $indexes LOOP
 	EXECUTE format('CREATE TABLE greedy.t%1\$s (k text COLLATE "C"); CREATE INDEX t%1\$s_k ON greedy.t%1\$s USING hybrid (k failing_ops)', i);
@@ -94,7 +93,7 @@ SQL
 wait_until_locked();
 
 fill_modest('t');
-ok($node->poll_query_until('postgres', "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('modest.t_k')"),
+ok($node->poll_query_until('postgres', merged('modest.t_k')),
 	"a modest role's index is merged while the list is full of a greedy role's");
 release_locks();
 my $fails = () = $locker->{err} =~ /NOTICE:  failed/g;

@@ -37,28 +37,26 @@ SQL
 # Fill some pages of the log.  The last one asks for a worker.
 sub ask { return "INSERT INTO $_[0] SELECT repeat(md5(g::text), 3) FROM generate_series(1, 500) g;"; }
 
-sub merged { return "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('$_[0]_k')"; }
-
 # ---- another database ----
 
 make('postgres', $_) foreach 'first', 'third';
 make('other', 'second');
 $node->safe_psql('postgres', ask('first'));
 $node->safe_psql('other', ask('second'));
-ok($node->poll_query_until('other', merged('second')), 'the worker of one database makes room for that of another');
-ok($node->poll_query_until('postgres', merged('first')), 'its own index is merged, too');
+ok($node->poll_query_until('other', merged('second_k')), 'the worker of one database makes room for that of another');
+ok($node->poll_query_until('postgres', merged('first_k')), 'its own index is merged, too');
 
 # ---- the same database ----
 
 # The only request waits for a table, and the worker for that request.
-ok($node->poll_query_until('postgres', "SELECT count(*) $workers", '0'), 'no worker is left');
+no_worker($node, 'no worker is left');
 my $locker = start_psql($node, 'BEGIN; LOCK TABLE third; ' . ask('third') . ' SELECT pg_sleep(600);');
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'") or die 'nothing is locked';
 ok($node->poll_query_until('postgres', "SELECT count(*) $workers AND state = 'idle'", '1'), 'a worker waits for a table');
 is($node->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 10000)) $workers"), '1', 'it is terminated');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 finish_psql($locker);
-ok($node->poll_query_until('postgres', merged('third')), 'what it waited for is merged when the table is free');
+ok($node->poll_query_until('postgres', merged('third_k')), 'what it waited for is merged when the table is free');
 
 no_crash($node, 'nothing crashed');
 $node->stop;

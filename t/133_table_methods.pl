@@ -17,8 +17,6 @@ use Test::More;
 my $neighbour = neighbour();
 my $node = new_node('methods', "session_preload_libraries = 'hybridindex'\nhybridindex.replace_btree = on\n");
 
-sub sql { return $node->safe_psql('postgres', $_[0]); }
-
 # What a statement says to its client.
 sub messages
 {
@@ -32,7 +30,7 @@ sub messages
 sub methods
 {
 	my ($table) = @_;
-	return sql(<<EOF);
+	return run($node, <<EOF);
 SELECT string_agg(c.relname || ' ' || a.amname, ', ' ORDER BY c.relname) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 	JOIN pg_am a ON a.oid = c.relam WHERE i.indrelid = '$table'::regclass
 EOF
@@ -45,7 +43,7 @@ sub notice
 	  . 'DETAIL:  The table is of access method "neighbour", not "heap".';
 }
 
-sql(<<EOF);
+run($node, <<EOF);
 CREATE FUNCTION neighbour_handler(internal) RETURNS table_am_handler LANGUAGE C AS '$neighbour', 'neighbour_tableam_handler';
 CREATE ACCESS METHOD neighbour TYPE TABLE HANDLER neighbour_handler;
 CREATE ACCESS METHOD heap2 TYPE TABLE HANDLER heap_tableam_handler;
@@ -61,17 +59,17 @@ is(messages('CREATE INDEX t_c ON t (c)'), notice('t_c', 't'), 'CREATE INDEX');
 is(messages('ALTER TABLE t ADD d int UNIQUE, ADD CONSTRAINT t_ab UNIQUE (a, b)'), join("\n", notice('', 't'), notice('t_ab', 't')), 'ALTER TABLE');
 is(methods('t'), 't_ab btree, t_b_key btree, t_c btree, t_d_key btree, t_pkey btree, t_x btree', 'the indexes stay btree');
 like(messages('CREATE TABLE l (LIKE like_this INCLUDING ALL) USING neighbour'), qr/^(NOTICE:  .*\nDETAIL:  The table is of .*\n?){3}$/, 'LIKE');
-is(sql("SELECT DISTINCT amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam WHERE indrelid = 'l'::regclass"),
+is(run($node, "SELECT DISTINCT amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam WHERE indrelid = 'l'::regclass"),
 	'btree', 'what LIKE copies is btree');
 is(messages('CREATE TABLE h (a int PRIMARY KEY, b int UNIQUE) USING heap2; CREATE INDEX h_ab ON h (a, b)'), '', 'heap by another name');
 is(methods('h'), 'h_ab hybrid, h_b_key hybrid, h_pkey hybrid', 'has hybrid indexes');
 is(messages('CREATE MATERIALIZED VIEW v USING neighbour AS SELECT 1 AS one; CREATE INDEX v_one ON v (one)'), notice('v_one', 'v'), 'a materialized view');
-sql('INSERT INTO t SELECT i, i, i FROM generate_series(1, 1000) i; INSERT INTO h SELECT i, i FROM generate_series(1, 1000) i');
+run($node, 'INSERT INTO t SELECT i, i, i FROM generate_series(1, 1000) i; INSERT INTO h SELECT i, i FROM generate_series(1, 1000) i');
 is(messages('ALTER TABLE t ALTER a TYPE bigint'), '', 'ALTER COLUMN TYPE');
 is(methods('t'), 't_ab btree, t_b_key btree, t_c btree, t_d_key btree, t_pkey btree, t_x btree', 'makes btree indexes again');
 
 # an index of a partitioned table has one of each partition
-sql(<<'EOF');
+run($node, <<'EOF');
 CREATE TABLE q (a int, b int) PARTITION BY RANGE (a);
 CREATE TABLE q1 PARTITION OF q FOR VALUES FROM (1) TO (9) PARTITION BY RANGE (a);
 CREATE TABLE q2 PARTITION OF q FOR VALUES FROM (9) TO (20);
@@ -101,15 +99,15 @@ is(messages("SELECT hybrid_convert('t_c')"), "ERROR:  $refusal", 'hybrid_convert
 is(messages("CALL hybrid_convert_concurrently('t_c')"), "ERROR:  $refusal", 'hybrid_convert_concurrently');
 is(messages("CALL hybrid_convert_concurrently('t_c', 'trie')"), "ERROR:  $refusal", 'with a layout');
 like(messages("CALL hybrid_convert_table('t')"), qr/^(NOTICE:  skipping index .*\n(DETAIL:  .*\n)?HINT:  .*\n?){6}$/, 'hybrid_convert_table skips them');
-sql("CREATE SCHEMA s; CREATE TABLE s.t (a int PRIMARY KEY) USING neighbour; CREATE TABLE s.h (a int PRIMARY KEY) USING heap2");
+run($node, "CREATE SCHEMA s; CREATE TABLE s.t (a int PRIMARY KEY) USING neighbour; CREATE TABLE s.h (a int PRIMARY KEY) USING heap2");
 like(messages("CALL hybrid_convert_schema('s')"),
 	qr/NOTICE:  skipping index "t_pkey": index "t_pkey" cannot be.*\nDETAIL:  The table is of access method "neighbour", not "heap"\.\nHINT:  Use ALTER TABLE s\.t /,
 	'hybrid_convert_schema');
 is(methods('s.t') . ', ' . methods('s.h'), 't_pkey btree, h_pkey hybrid', 'converts the others');
-like(sql("SELECT obstacle FROM hybrid_estimate('t_c')"), qr/^The table is of access method "neighbour", not "heap"\./, 'hybrid_estimate knows');
+like(run($node, "SELECT obstacle FROM hybrid_estimate('t_c')"), qr/^The table is of access method "neighbour", not "heap"\./, 'hybrid_estimate knows');
 
 # a partition among others
-sql(<<'EOF');
+run($node, <<'EOF');
 CREATE TABLE p (a int, b int) PARTITION BY RANGE (a);
 CREATE INDEX p_b ON p (b);
 CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (1) TO (2) USING neighbour;
@@ -117,8 +115,8 @@ CREATE TABLE p2 (a int, b int) USING neighbour;
 CREATE INDEX p2_b ON p2 (b);
 EOF
 like(messages("CALL hybrid_convert_concurrently('p_b')"), qr/^ERROR:  index "p1_b_idx" cannot be .*\nDETAIL:  .*\nHINT:  .* public\.p1 SET/, 'a partition');
-sql('DROP TABLE p1');
-sql("SELECT hybrid_convert('p_b')");
+run($node, 'DROP TABLE p1');
+run($node, "SELECT hybrid_convert('p_b')");
 like(messages('ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (2) TO (3)'), qr/\nERROR:  index "p2_b" cannot be .*\nDETAIL:  .*\nHINT:  .* public\.p2 SET/,
 	'ATTACH PARTITION');
 
@@ -127,16 +125,16 @@ is(messages("ALTER TABLE t SET ACCESS METHOD heap; SELECT hybrid_convert('t_c')"
 
 # ---- hybrid indexes that are there all the same ----
 
-sql('ALTER TABLE t SET ACCESS METHOD neighbour; INSERT INTO t SELECT i, i, i FROM generate_series(1001, 2000) i; DELETE FROM t WHERE a % 2 = 0; '
+run($node, 'ALTER TABLE t SET ACCESS METHOD neighbour; INSERT INTO t SELECT i, i, i FROM generate_series(1001, 2000) i; DELETE FROM t WHERE a % 2 = 0; '
 	. 'SELECT hybrid_merge(\'t_c\'); VACUUM t; INSERT INTO t SELECT i, i, i FROM generate_series(2001, 3000) i');
 is(methods('t') =~ /t_c \w+/ && $&, 't_c hybrid', 'SET ACCESS METHOD changes no index');
-sql("SELECT hybrid_index_check('t_c', true)");
-is(sql("SELECT hyb_same('SELECT a FROM t WHERE c BETWEEN 500 AND 2500', 'index bitmap')"), 't', 'its answers are right');
+run($node, "SELECT hybrid_index_check('t_c', true)");
+is(run($node, "SELECT hyb_same('SELECT a FROM t WHERE c BETWEEN 500 AND 2500', 'index bitmap')"), 't', 'its answers are right');
 is(messages("SELECT hybrid_revert('t_c')"), '', 'and it can be reverted');
 
 # ---- shards ----
 
-sql('CREATE SCHEMA d; CREATE TABLE d.t (a int PRIMARY KEY); CREATE TABLE d.t_102008 (a int); ALTER TABLE d.t_102008 ADD CONSTRAINT t_pkey_102008 PRIMARY KEY (a)');
+run($node, 'CREATE SCHEMA d; CREATE TABLE d.t (a int PRIMARY KEY); CREATE TABLE d.t_102008 (a int); ALTER TABLE d.t_102008 ADD CONSTRAINT t_pkey_102008 PRIMARY KEY (a)');
 is(messages("LOAD '$neighbour'; SELECT 1 / count(*) FROM pg_class WHERE relname = 't_pkey_102008'"), 'ERROR:  division by zero', 'the shard is hidden');
 is(messages("LOAD '$neighbour'; CALL hybrid_convert_schema('d')"),
 	join("\n", map { "NOTICE:  index \"$_\" is of access method \"hybrid\" now" } 't_pkey', 't_pkey_102008'), 'hybrid_convert_schema finds it');

@@ -150,13 +150,6 @@ EOF
 	return $first;
 }
 
-sub wake_up
-{
-	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-unique-checked')");
-	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-unique-checked')");
-	return;
-}
-
 my $key = 0;
 foreach my $more ('', "SELECT hybrid_merge('d_k')", 'ROLLBACK')
 {
@@ -168,7 +161,7 @@ foreach my $more ('', "SELECT hybrid_merge('d_k')", 'ROLLBACK')
 	$second->query_safe("INSERT INTO d VALUES ($key, 'second')");
 	$second->query_safe('COMMIT') if $more ne 'ROLLBACK';
 	$node->safe_psql('postgres', $more) if $more =~ /merge/;
-	wake_up();
+	release_point($node, 'unique-checked');
 	if ($more eq 'ROLLBACK')
 	{
 		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query = 'COMMIT;' AND wait_event = 'transactionid'"),
@@ -189,7 +182,7 @@ foreach my $action ('NOTHING', "UPDATE SET who = c.who || ' ' || excluded.who")
 	my $first = start_checked('INSERT INTO c VALUES (' . ++$key . ", 'first') ON CONFLICT (k) DO $action");
 
 	$node->safe_psql('postgres', "INSERT INTO c VALUES ($key, 'second')");
-	wake_up();
+	release_point($node, 'unique-checked');
 	ok(finish_psql($first), 'ON CONFLICT succeeds when its key came in after the check') or diag $first->{err};
 	is($node->safe_psql('postgres', "SELECT who FROM c WHERE k = $key"), $action eq 'NOTHING' ? 'second' : 'second first', "and does $action");
 }

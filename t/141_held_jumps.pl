@@ -21,12 +21,6 @@ hybridindex.merge_step_pages = 1
 EOF
 need_points($node);
 
-sub statements
-{
-	$node->safe_psql('postgres', $_) foreach @_;
-	return;
-}
-
 # Most elements are not there.  1000 and 1100 are in a leaf; in the log 700 lies below
 # them, and others above.  1000 and 1300 are dead before the scan begins, and 1400 is
 # deleted afterwards.
@@ -46,7 +40,7 @@ foreach my $columns (sort keys %condition)
 		{
 			my $what = "($columns) $order, at $point";
 
-			statements(
+			run($node,
 				'DROP TABLE IF EXISTS j', 'CREATE TABLE j (g int, k int) WITH (autovacuum_enabled = off)',
 				sprintf($definition, $columns),
 				'INSERT INTO j SELECT 1, -1 - abs(hashint4(i) % 1000000) FROM generate_series(1, 3000) i',
@@ -62,10 +56,10 @@ SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
 SELECT string_agg(k::text, ' ') FROM (SELECT k FROM j WHERE $condition{$columns} ORDER BY @{[$columns =~ s{\b(\w)\b}{$1 $order}gr]} OFFSET 0) x;
 EOF
 			ok(held_at($node, 'jump', $scan), "$what: a scan is about to jump") or diag $scan->{err};
-			statements("SELECT injection_points_attach('hybrid-$point', 'wait')");
+			attach_point($node, $point);
 			release_point($node, 'jump');
 			ok(held_at($node, $point, $scan), "$what: it is held") or diag "$scan->{out} $scan->{err}";
-			statements("SELECT injection_points_detach('hybrid-$point')", @changes, "SELECT injection_points_wakeup('hybrid-$point')");
+			run($node, "SELECT injection_points_detach('hybrid-$point')", @changes, "SELECT injection_points_wakeup('hybrid-$point')");
 			ok(finish_psql($scan), "$what: it goes on") or diag $scan->{err};
 			is((split /\n/, $scan->{out})[-1], join(' ', $order eq 'ASC' ? (700, 1100, 1400, 1800) : (1800, 1400, 1100, 700)),
 				"$what: it returns what its snapshot shows");

@@ -19,18 +19,6 @@ hybridindex.merge_floor = 1000000
 EOF
 need_points($node);
 
-sub statements
-{
-	$node->safe_psql('postgres', $_) foreach @_;
-	return;
-}
-
-sub hold
-{
-	statements("SELECT injection_points_attach('hybrid-$_[0]', 'wait')");
-	return;
-}
-
 sub fill
 {
 	my ($table, $from, $to) = @_;
@@ -44,7 +32,7 @@ sub overtake
 	my $pages = "SELECT total_pages FROM hybrid_index_stats('$index')";
 	my $before = $node->safe_psql('postgres', $pages);
 
-	statements("SELECT hybrid_merge('$index')", fill($table, 10001, 14000));
+	run($node, "SELECT hybrid_merge('$index')", fill($table, 10001, 14000));
 	cmp_ok($node->safe_psql('postgres', "SELECT leaf_pages FROM hybrid_index_stats('$index')"), '>', 4, "$index: there are leaves");
 	cmp_ok($node->safe_psql('postgres', "SELECT free_pages FROM hybrid_index_stats('$index')"), '<', $before / 2, "$index: blocks are used again");
 	return;
@@ -63,26 +51,26 @@ sub right
 foreach my $type ('int', 'numeric')
 {
 	# VACUUM
-	statements('DROP TABLE IF EXISTS w, c', "CREATE TABLE w (k $type, s text) WITH (autovacuum_enabled = off)",
+	run($node, 'DROP TABLE IF EXISTS w, c', "CREATE TABLE w (k $type, s text) WITH (autovacuum_enabled = off)",
 		'CREATE INDEX w_k ON w USING hybrid (k) INCLUDE (s)', fill('w', 1, 4000), 'DELETE FROM w WHERE k % 3 = 0');
-	hold('vacuum-surveyed');
+	attach_point($node, 'vacuum-surveyed');
 	my $vacuum = start_psql($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE false) w;\n");
 	ok(held_at($node, 'vacuum-surveyed', $vacuum), "$type: VACUUM is held before it reads the index") or diag $vacuum->{err};
 	overtake('w', 'w_k');
 	release_point($node, 'vacuum-surveyed');
 	ok(finish_psql($vacuum), "$type: VACUUM ends") or diag $vacuum->{err};
-	statements(fill('w', 20001, 21000));
+	run($node, fill('w', 20001, 21000));
 	right("$type: it has removed the entries of dead rows, whose line pointers have other rows", 'w');
 
 	# validation, which a conversion does as CREATE INDEX CONCURRENTLY does
-	statements("CREATE TABLE c (k $type, s text) WITH (autovacuum_enabled = off)", fill('c', 1, 100),
+	run($node, "CREATE TABLE c (k $type, s text) WITH (autovacuum_enabled = off)", fill('c', 1, 100),
 		'CREATE UNIQUE INDEX c_k ON c USING btree (k) INCLUDE (s)');
-	hold('convert-built');
+	attach_point($node, 'convert-built');
 	my $conversion = start_psql($node, "CALL hybrid_convert_concurrently('c_k');\n");
 	ok(held_at($node, 'convert-built', $conversion), "$type: a conversion is held with a new index that gets entries")
 	  or diag $conversion->{err};
-	statements(fill('c', 101, 4000));
-	hold('vacuum-surveyed');
+	run($node, fill('c', 101, 4000));
+	attach_point($node, 'vacuum-surveyed');
 	release_point($node, 'convert-built');
 	ok(held_at($node, 'vacuum-surveyed', $conversion), "$type: and before it reads them") or diag $conversion->{err};
 	overtake('c', 'c_k_ccnew');

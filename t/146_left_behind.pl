@@ -171,8 +171,7 @@ BEGIN
 	END IF;
 	RETURN btint4cmp(a, b);
 END $$;
-CREATE OPERATOR CLASS setting_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 setting_cmp(int, int);
+CALL hyb_operator_class('setting');
 CREATE TABLE setting (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX setting_k ON setting USING hybrid (k setting_ops);
 SQL
@@ -199,8 +198,7 @@ BEGIN
 	PERFORM pg_advisory_lock_shared(1), pg_advisory_unlock_shared(1) WHERE current_setting('left_behind.held', true) = 'on';
 	RETURN btint4cmp(a, b);
 END $$;
-CREATE OPERATOR CLASS held_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 held_cmp(int, int);
+CALL hyb_operator_class('held');
 CREATE TABLE h (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX h_k ON h USING hybrid (k held_ops);
 INSERT INTO h SELECT generate_series(1, 100);

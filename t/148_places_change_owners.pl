@@ -42,17 +42,11 @@ EOF
 	return;
 }
 
-sub run
-{
-	my (@queries) = @_;
-	return $node->safe_psql('postgres', join(";\n", @queries));
-}
-
 # ---- hot copies of more indexes than there are places for ----
 
 # There are 256 places.  All tables have the same keys, each in another order.
 my $tables = 260;
-run(<<EOF);
+run($node, <<EOF);
 CREATE FUNCTION fill(t int, what text, step int) RETURNS void LANGUAGE plpgsql AS \$\$
 BEGIN
 	EXECUTE format('INSERT INTO t%s SELECT i, %L || i FROM generate_series(1, 20) i ORDER BY (i * %s + %s) %% 20', t, what || t || ' ', step, t);
@@ -99,16 +93,16 @@ sub replace_rows
 	my ($what, $step) = @_;
 	foreach my $t (1 .. 4)
 	{
-		run("DELETE FROM t$t", "SELECT fill($t, '$what', $step)");
-		run("VACUUM (INDEX_CLEANUP on, TRUNCATE off) t$t");
-		run("SELECT hybrid_merge('t${t}_k')");
+		run($node, "DELETE FROM t$t", "SELECT fill($t, '$what', $step)");
+		run($node, "VACUUM (INDEX_CLEANUP on, TRUNCATE off) t$t");
+		run($node, "SELECT hybrid_merge('t${t}_k')");
 	}
 	return;
 }
 replace_rows('first ', 1) foreach 1 .. 4;
 my $session = $node->background_psql('postgres');
 is($session->query_safe("SELECT wrong('first ')"), '', 'look-ups in all indexes') foreach 1, 2;
-is(run("SELECT count(*) BETWEEN 200 AND 256, sum(hot_hits) > 5000 FROM generate_series(1, $tables) t, hybrid_index_stats(format('t%s_k', t)::regclass) WHERE hot_lookups > 0"),
+is(run($node, "SELECT count(*) BETWEEN 200 AND 256, sum(hot_hits) > 5000 FROM generate_series(1, $tables) t, hybrid_index_stats(format('t%s_k', t)::regclass) WHERE hot_lookups > 0"),
 	't|t', 'most of them, and not all, have places, and find copies');
 
 # Rows of the first tables go, and new rows get their line pointers.  Their indexes have
@@ -118,7 +112,7 @@ replace_rows('second ', 3);
 replace_rows('third ', 7);
 is($session->query_safe("SELECT wrong('third ', 4)"), '', 'look-ups of rows that have replaced others') foreach 1, 2;
 $session->quit;
-is(run("SELECT wrong('third ', 4)"), '', 'and in another session');
+is(run($node, "SELECT wrong('third ', 4)"), '', 'and in another session');
 
 # ---- a slot that another index takes ----
 
@@ -136,10 +130,9 @@ SKIP:
 		$node->poll_query_until('postgres', "SELECT current_setting('hybridindex.dynamic_memory') = '$_[0]'") or die;
 	};
 	$set_memory->('64MB');
-	run('CREATE EXTENSION injection_points', <<'EOF');
+	run($node, 'CREATE EXTENSION injection_points', <<'EOF');
 CREATE FUNCTION own_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN btint4cmp(a, b); END';
-CREATE OPERATOR CLASS own_ops FOR TYPE int USING hybrid AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 own_cmp(int, int);
+CALL hyb_operator_class('own');
 CREATE TABLE p (k int);
 CREATE INDEX p_k ON p USING hybrid (k own_ops);
 INSERT INTO p SELECT generate_series(1, 2000);
@@ -160,7 +153,7 @@ EOF
 	is($reader->query_safe("SELECT tree_memory > 0 AND NOT tree_shared FROM hybrid_index_stats('p_k')"), 't', 'and has a tree of its own');
 
 	# slots of indexes with something in their logs, which were used since
-	run('SELECT pg_sleep(0.2)', <<'EOF');
+	run($node, 'SELECT pg_sleep(0.2)', <<'EOF');
 DO $$ BEGIN
 	FOR i IN 1 .. 50 LOOP
 		EXECUTE format('SELECT FROM s%s WHERE k = 7', i);
@@ -168,7 +161,7 @@ DO $$ BEGIN
 	END LOOP;
 END $$;
 EOF
-	cmp_ok(run('SELECT indexes FROM hybrid_memory'), '<', 50, 'other indexes have taken its slot');
+	cmp_ok(run($node, 'SELECT indexes FROM hybrid_memory'), '<', 50, 'other indexes have taken its slot');
 	$set_memory->('64MB');
 	open_lane($other, 'p');
 	is($reader->query_safe($count), '3002|-2', 'the session finds what was appended without a slot');
@@ -176,7 +169,7 @@ EOF
 
 	# The slot of an index that is made again in its file had told of later generations.
 	# Yet it tells of a lane that comes after the tree had all there were.
-	run('BEGIN', 'CREATE TABLE n (k int)', 'CREATE INDEX n_k ON n USING hybrid (k)',
+	run($node, join ";\n", 'BEGIN', 'CREATE TABLE n (k int)', 'CREATE INDEX n_k ON n USING hybrid (k)',
 		('INSERT INTO n SELECT generate_series(1, 100)', "SELECT hybrid_merge('n_k')") x 3,
 		'TRUNCATE n', 'INSERT INTO n SELECT generate_series(1, 2000)', 'COMMIT');
 	$count =~ s/ p / n /;
@@ -187,14 +180,14 @@ EOF
 	$_->quit foreach $reader, $other;
 
 	# ---- a place in the ring of a partition ----
-	run('CREATE TABLE u (k int, v text)', 'CREATE UNIQUE INDEX u_k ON u USING hybrid (k)', "INSERT INTO u SELECT i, 'old' FROM generate_series(1, 3000) i");
+	run($node, 'CREATE TABLE u (k int, v text)', 'CREATE UNIQUE INDEX u_k ON u USING hybrid (k)', "INSERT INTO u SELECT i, 'old' FROM generate_series(1, 3000) i");
 	my $late = start_psql($node, <<'EOF');
 SELECT injection_points_set_local();
 SELECT injection_points_attach('hybrid-unique-checked', 'wait');
 INSERT INTO u VALUES (-1, 'late');
 EOF
 	ok(held_at($node, 'unique-checked', $late), 'an inserter has found that its key is not there') or diag $late->{err};
-	run("INSERT INTO u VALUES (-1, 'first')", "INSERT INTO u SELECT i, 'more' FROM generate_series(3001, 30000) i");
+	run($node, "INSERT INTO u VALUES (-1, 'first')", "INSERT INTO u SELECT i, 'more' FROM generate_series(3001, 30000) i");
 	release_point($node, 'unique-checked');
 	ok(!finish_psql($late), 'it fails');
 	like($late->{err}, qr/duplicate key/, 'since the key has come, and many others after it');

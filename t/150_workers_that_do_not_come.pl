@@ -16,13 +16,6 @@ my $neighbour = neighbour();
 my $libdir = `pg_config --pkglibdir` =~ s/\n//r;
 my $place = PostgreSQL::Test::Utils::tempdir();
 my $node = new_node('late', '');
-my $workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'";
-
-sub run
-{
-	my (@queries) = @_;
-	return $node->safe_psql('postgres', join(";\n", @queries));
-}
 
 # The library that workers find.  Sessions find those that the server has.
 $ENV{PGOPTIONS} = '-c dynamic_library_path=$libdir';
@@ -64,8 +57,8 @@ SKIP:
 {
 	skip 'NOT TESTED: workers that come late, since this server has no injection points that can be asked', 1
 	  if !has_points($node) || $node->pg_version < 18;
-	run('CREATE EXTENSION injection_points');
-	run('CREATE DATABASE other');
+	run($node, 'CREATE EXTENSION injection_points');
+	run($node, 'CREATE DATABASE other');
 	$node->safe_psql('other', 'CREATE EXTENSION hybridindex');
 	foreach my $db ('postgres', 'other')
 	{
@@ -81,21 +74,21 @@ SKIP:
 	ask($_, 'gone') foreach 'postgres', 'other';
 	put("$libdir/hybridindex.so");
 	# the limit is a second from here on
-	run("SELECT injection_points_attach('hybrid-late-workers', 'notice')", 'SELECT pg_sleep(1.1)');
+	run($node, "SELECT injection_points_attach('hybrid-late-workers', 'notice')", 'SELECT pg_sleep(1.1)');
 	ask_again($_, 'gone') foreach 'postgres', 'other';
 	is_merged($_, 'gone', "$_: workers that never came have their places taken") foreach 'postgres', 'other';
 
 	# two processes that cannot start, others in their places, and then all of them
-	ok($node->poll_query_until('postgres', $workers, '0'), 'no worker is left');
+	no_worker($node, 'no worker is left');
 	unlink "$place/hybridindex.so";
 	my $from = -s $node->logfile;
 	ask($_, 'away') foreach 'postgres', 'other';
 	$node->wait_for_log(qr/could not access file "hybridindex".*could not access file "hybridindex"/s, $from);
-	run('SELECT pg_sleep(1.1)');
+	run($node, 'SELECT pg_sleep(1.1)');
 	ask_again($_, 'away') foreach 'postgres', 'other';
 	put("$libdir/hybridindex.so");
 	is_merged($_, 'away', "$_: workers that could not start for long") foreach 'postgres', 'other';
-	ok($node->poll_query_until('postgres', $workers, '0'), 'all of them end');
+	no_worker($node, 'all of them end');
 }
 
 # ---- two merges of one index ----
@@ -103,14 +96,14 @@ SKIP:
 SKIP:
 {
 	skip 'NOT TESTED: a merge that is held between two steps, since this server has no injection points', 1 if !has_points($node);
-	run('CREATE EXTENSION IF NOT EXISTS injection_points');
+	run($node, 'CREATE EXTENSION IF NOT EXISTS injection_points');
 	# few leaves, so that they are not joined, which would be another merge
 	foreach my $steps (1, 2)
 	{
-		run('SET hybridindex.background_merge = off', 'SET hybridindex.test_levels = 2', 'SET hybridindex.merge_floor = 100',
+		run($node, join ";\n", 'SET hybridindex.background_merge = off', 'SET hybridindex.test_levels = 2', 'SET hybridindex.merge_floor = 100',
 			'DROP TABLE IF EXISTS m', 'CREATE TABLE m (k text COLLATE "C") WITH (autovacuum_enabled = off)', 'CREATE INDEX m_k ON m USING hybrid (k)',
 			map { "INSERT INTO m SELECT md5((g + $_)::text) FROM generate_series(1, 300) g" } 0, 10000, 20000);
-		is(run("SELECT levels, leaf_pages < 8 FROM hybrid_index_stats('m_k')"), '2|t', "$steps: an index has two levels");
+		is(run($node, "SELECT levels, leaf_pages < 8 FROM hybrid_index_stats('m_k')"), '2|t', "$steps: an index has two levels");
 		my $first = start_psql($node, <<'EOF');
 SET hybridindex.merge_step_pages = 1;
 SELECT injection_points_set_local();
@@ -120,19 +113,19 @@ EOF
 		ok(held_at($node, 'merge-between', $first), "$steps: a merge is held between two steps") or diag $first->{err};
 		foreach (2 .. $steps)
 		{
-			run("SELECT injection_points_wakeup('hybrid-merge-between')", 'SELECT pg_sleep(0.1)');
+			run($node, "SELECT injection_points_wakeup('hybrid-merge-between')", 'SELECT pg_sleep(0.1)');
 			held_at($node, 'merge-between', $first);
 		}
-		run("SELECT hybrid_merge('m_k')");
+		run($node, "SELECT hybrid_merge('m_k')");
 		release_point($node, 'merge-between');
 		ok(finish_psql($first), "$steps: it goes on when another one has merged all") or diag $first->{err};
-		run('VACUUM m');
+		run($node, 'VACUUM m');
 		# when a worker has merged another index, it has looked at this one
-		run("CREATE TABLE after$steps (k text COLLATE \"C\")", "CREATE INDEX after${steps}_k ON after$steps USING hybrid (k)");
+		run($node, "CREATE TABLE after$steps (k text COLLATE \"C\")", "CREATE INDEX after${steps}_k ON after$steps USING hybrid (k)");
 		ask('postgres', "after$steps");
 		is_merged('postgres', "after$steps", "$steps: another index is merged");
-		ok($node->poll_query_until('postgres', $workers, '0'), "$steps: no worker is busy");
-		is(run("SELECT levels, dynamic_entries FROM hybrid_index_stats('m_k')"), '1|0', "$steps: all is merged");
+		no_worker($node, "$steps: no worker is busy");
+		is(run($node, "SELECT levels, dynamic_entries FROM hybrid_index_stats('m_k')"), '1|0', "$steps: all is merged");
 	}
 	same_answers($node, 'all answers', { "SELECT k FROM m WHERE k < '1'" => 'index only bitmap' }, ['m']);
 }

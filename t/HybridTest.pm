@@ -15,7 +15,9 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(is_32_bit has_icu has_points need_points release_point new_node new_standby held_at wait_for_restart same_answers wait_file start_psql finish_psql hide_access_method no_crash run_regress test_root neighbour $waits_for_pin);
+our @EXPORT = qw(is_32_bit has_icu has_points need_points attach_point release_point leave_point new_node new_standby
+  run value_of error_of stats merged index_file held_at no_worker wait_for wait_for_restart same_answers same_on_both
+  wait_file start_psql finish_psql hide_access_method no_crash run_regress test_root neighbour $waits_for_pin);
 
 # Of pg_stat_activity: VACUUM waits for another's pin on a page.  19 has another name.
 our $waits_for_pin = "wait_event IN ('BufferPin', 'BufferCleanup')";
@@ -49,12 +51,30 @@ sub need_points
 	return;
 }
 
-# Leave a point where no session is to be held any more.
+# Sessions that come to a point are held there.
+sub attach_point
+{
+	my ($node, $point) = @_;
+
+	$node->safe_psql('postgres', "SELECT injection_points_attach('hybrid-$point', 'wait')");
+	return;
+}
+
+# No session is to be held at a point any more, and the one that is held goes on.
 sub release_point
 {
 	my ($node, $point) = @_;
 
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-$point'); SELECT injection_points_wakeup('hybrid-$point')");
+	return;
+}
+
+# The same, whether one is held there or not.
+sub leave_point
+{
+	my ($node, $point) = @_;
+
+	$node->psql('postgres', "SELECT injection_points_detach('hybrid-$point'); SELECT injection_points_wakeup('hybrid-$point')");
 	return;
 }
 
@@ -130,6 +150,68 @@ sub wait_for_restart
 	die 'the server did not restart';
 }
 
+# Run scripts, each in a session of its own; what the last one prints.
+sub run
+{
+	my ($node, @scripts) = @_;
+	my $out;
+
+	$out = $node->safe_psql('postgres', $_) foreach @scripts;
+	return $out;
+}
+
+# The value of an expression, or of several columns.
+sub value_of { return run($_[0], "SELECT $_[1]"); }
+
+# The error of a script that fails, or an empty string.
+sub error_of
+{
+	my ($node, $script) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', $script);
+
+	return $ret == 0 ? '' : $err;
+}
+
+# The value of an expression over hybrid_index_stats.
+sub stats
+{
+	my ($node, $index, $what) = @_;
+	return value_of($node, "$what FROM hybrid_index_stats('$index')");
+}
+
+# A query: has an index been merged, with no merge of it under way?
+sub merged { return "SELECT merges > 0 AND NOT merge_running FROM hybrid_index_stats('$_[0]')"; }
+
+# The file of an index.
+sub index_file
+{
+	my ($node, $index, $database) = @_;
+	return $node->data_dir . '/' . $node->safe_psql($database // 'postgres', "SELECT pg_relation_filepath('$index')");
+}
+
+# Wait until a query, which may do something each time, says "t" in the end.
+sub wait_for
+{
+	my ($node, $what, $query, $seconds) = @_;
+
+	foreach (1 .. ($seconds // 30) * 10)
+	{
+		return 1 if run($node, $query) =~ /^t\z/m;
+		select(undef, undef, undef, 0.1);
+	}
+	return fail("timed out waiting until $what");
+}
+
+# Merge workers end.
+sub no_worker
+{
+	my ($node, $what) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'hybrid merge worker'"), $what);
+	return;
+}
+
 # Each query gives the same by the given paths as by a sequential scan, and
 # the indexes of the tables pass the check.
 sub same_answers
@@ -152,6 +234,18 @@ sub same_answers
 	}
 	is(join("\n", @bad), '', $what);
 	return @bad == 0;
+}
+
+# The same on a primary and, when that has caught up, on its standby.
+sub same_on_both
+{
+	my ($primary, $standby, $what, $queries, $tables) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	$primary->wait_for_catchup($standby);
+	same_answers($primary, "primary: $what", $queries, $tables);
+	same_answers($standby, "standby: $what", $queries, $tables);
+	return;
 }
 
 # Wait until a session waits at a point; its pid, or nothing if it has ended.

@@ -13,7 +13,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($node $standby $points %queries start_all value run all_is_well grow end_all);
+our @EXPORT = qw($node $standby $points %queries start_all all_is_well grow end_all);
 
 our ($node, $standby, $points);
 
@@ -59,22 +59,12 @@ EOF
 	return;
 }
 
-sub value { return $node->safe_psql('postgres', "SELECT $_[0]"); }
-
-sub run
-{
-	$node->safe_psql('postgres', $_) foreach @_;
-	return;
-}
-
 # Everything is right, here and on the standby, and the files are as long.
 sub all_is_well
 {
 	my ($what) = @_;
-	same_answers($node, $what, \%queries, ['t']);
-	$node->wait_for_catchup($standby);
-	same_answers($standby, "standby: $what", \%queries, ['t']);
-	is($standby->safe_psql('postgres', "SELECT size('t')"), value("size('t')"), "$what: the standby's files are as long");
+	same_on_both($node, $standby, $what, \%queries, ['t']);
+	is($standby->safe_psql('postgres', "SELECT size('t')"), value_of($node, "size('t')"), "$what: the standby's files are as long");
 	return;
 }
 
@@ -82,7 +72,7 @@ sub all_is_well
 sub grow
 {
 	my ($rows) = @_;
-	run('SELECT fill(' . ($rows // 30000) . ')', 'SELECT merge()', 'DELETE FROM t WHERE random() < 0.95');
+	run($node, 'SELECT fill(' . ($rows // 30000) . ')', 'SELECT merge()', 'DELETE FROM t WHERE random() < 0.95');
 	return;
 }
 

@@ -182,3 +182,12 @@ BEGIN
 		PERFORM pg_sleep(0.1), pg_stat_clear_snapshot();
 	END LOOP;
 END $$;
+
+-- An operator class NAME_ops of hybrid, which orders a type by the function NAME_cmp.
+CREATE OR REPLACE PROCEDURE hyb_operator_class(name text, type text DEFAULT 'int')
+LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('CREATE OPERATOR CLASS %1$I FOR TYPE %2$s USING hybrid AS
+		OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 %3$I(%2$s, %2$s)',
+		name || '_ops', type, name || '_cmp');
+END $$;
