@@ -204,19 +204,13 @@ foreach my $part ([ 'writer', $write, 2 ], [ 'vacuum', "VACUUM (PARALLEL 2, INDE
 	[ 'merge', "SELECT hybrid_merge(i) FROM unnest('{t_id, t_hope, t_include}'::regclass[]) i;\n\\sleep 100 ms\n", 1 ])
 {
 	my ($name, $script, $clients) = @$part;
-	my $file = PostgreSQL::Test::Utils::tempdir() . "/$name.sql";
-	my %client = (out => '', err => '');
-
-	append_to_file($file, $script);
-	$client{run} = IPC::Run::start([ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-T', 10, '-c', $clients, '--max-tries=100', '-f', $file, 'postgres' ],
-		'>', \$client{out}, '2>', \$client{err});
-	$clients{$name} = \%client;
+	$clients{$name} = start_pgbench($node, $script, '-T', 10, '-c', $clients, '--max-tries=100');
 }
 foreach my $name (sort keys %clients)
 {
 	my $client = $clients{$name};
 
-	ok($client->{run}->finish, "$name ends well") or diag $client->{err};
+	ok(finish_psql($client), "$name ends well") or diag $client->{err};
 	like($client->{out}, qr/number of failed transactions: 0 /, "$name has not failed");
 	cmp_ok(($client->{out} =~ /transactions actually processed: (\d+)/)[0] // 0, '>', 3, "$name got somewhere");
 }

@@ -68,19 +68,13 @@ foreach my $part ([ 'reader', $queries, 2, $node ], [ 'reader of the standby', $
 	[ 'vacuum', "VACUUM t;\n\\sleep 300 ms\n", 1, $node ], [ 'merge', "SELECT hybrid_merge('t_k'), hybrid_merge('t_s');\n\\sleep 200 ms\n", 1, $node ])
 {
 	my ($name, $script, $clients, $server) = @$part;
-	my $file = PostgreSQL::Test::Utils::tempdir() . "/$name.sql";
-
-	append_to_file($file, $script);
-	my %client = (out => '', err => '');
-	$client{run} = IPC::Run::start([ 'pgbench', '-n', '-h', $server->host, '-p', $server->port, '-T', 12, '-c', $clients, '-f', $file, 'postgres' ],
-		'>', \$client{out}, '2>', \$client{err});
-	$clients{$name} = \%client;
+	$clients{$name} = start_pgbench($server, $script, '-T', 12, '-c', $clients);
 }
 foreach my $name (sort keys %clients)
 {
 	my $client = $clients{$name};
 
-	ok($client->{run}->finish, "$name ends well") or diag $client->{err};
+	ok(finish_psql($client), "$name ends well") or diag $client->{err};
 	my ($n) = $client->{out} =~ /number of transactions actually processed: (\d+)/;
 	cmp_ok($n // 0, '>', 3, "$name did something");
 }

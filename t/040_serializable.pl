@@ -217,24 +217,10 @@ sub circles
 	return sort { $a <=> $b } keys %count;
 }
 
-# pgbench in the background; its output goes to the returned hash.
-sub start_clients
-{
-	my ($clients, $seconds, $script, @options) = @_;
-	my %run = (out => '', err => '');
-	my $file = PostgreSQL::Test::Utils::tempdir() . '/script.sql';
-
-	append_to_file($file, $script);
-	$run{handle} = IPC::Run::start(
-		[ 'pgbench', '-n', '-c', $clients, '-j', 2, '-T', $seconds, '-f', $file, @options, $node->connstr('postgres') ],
-		'>', \$run{out}, '2>', \$run{err});
-	return \%run;
-}
-
 sub finish_clients
 {
 	my ($run, $what) = @_;
-	IPC::Run::finish($run->{handle}) or fail("$what: $run->{err}");
+	finish_psql($run) or fail("$what: $run->{err}");
 	my ($done) = $run->{out} =~ /actually processed: (\d+)/;
 	my ($failed) = $run->{out} =~ /failed transactions: (\d+)/;
 	return ($done, $failed);
@@ -258,7 +244,7 @@ EOF
 	my $initial = [ split /\n/, $node->safe_psql('postgres', 'SELECT k FROM h WHERE w = 1') ];
 	my $merger = start_psql($node, "CALL merger($seconds + 1);");
 	my $vacuum = start_psql($node, map { "SELECT pg_sleep(2);\nVACUUM h;\n" } 1 .. $seconds / 2);
-	my $clients = start_clients(10, $seconds, <<EOF, '--max-tries=1');
+	my $clients = start_pgbench($node, <<EOF, '-c', 10, '-j', 2, '-T', $seconds, '--max-tries=1');
 SET enable_seqscan = off;
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT transaction();
@@ -342,7 +328,7 @@ foreach my $what (sort keys %work)
 	my %share;
 	foreach my $am ('btree', 'hybrid')
 	{
-		my ($done, $failed) = finish_clients(start_clients(4, 4, $work{$what} =~ s/AM/$am/gr, '--max-tries=1'), $what);
+		my ($done, $failed) = finish_clients(start_pgbench($node, $work{$what} =~ s/AM/$am/gr, '-c', 4, '-j', 2, '-T', 4, '--max-tries=1'), $what);
 		cmp_ok($done, '>', 50, "$what, $am: transactions commit");
 		$share{$am} = 100 * $failed / ($done + $failed);
 		note sprintf('%s, %s: %d done, %d failed', $what, $am, $done, $failed);

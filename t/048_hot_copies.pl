@@ -8,7 +8,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use HybridTest;
-use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -198,21 +197,16 @@ DELETE FROM t WHERE k = :a;
 INSERT INTO t SELECT :a, 1, 'v' || :a::int8 WHERE NOT EXISTS (SELECT FROM t WHERE k = :a);
 EOF
 my $vacuum = "VACUUM (INDEX_CLEANUP on) t;\nSELECT hybrid_merge('t_k');\n\\sleep 20 ms\n";
-my $dir = PostgreSQL::Test::Utils::tempdir;
 my @running;
 foreach my $client ([ 'reader', $reader, 3 ], [ 'writer', $writer, 1 ], [ 'vacuum', $vacuum, 1 ])
 {
 	my ($name, $script, $clients) = @$client;
-	my %run = (name => $name, out => '', err => '');
-	append_to_file("$dir/$name.sql", $script);
-	$run{handle} = IPC::Run::start(
-		[ 'pgbench', '-n', '-h', $node->host, '-p', $node->port, '-M', 'prepared', '-T', $seconds, '-c', $clients, '-f', "$dir/$name.sql", 'postgres' ],
-		'>', \$run{out}, '2>', \$run{err});
-	push @running, \%run;
+	push @running, start_pgbench($node, $script, '-M', 'prepared', '-T', $seconds, '-c', $clients);
+	$running[-1]->{name} = $name;
 }
 foreach my $run (@running)
 {
-	ok(IPC::Run::finish($run->{handle}), "$run->{name}s") or diag $run->{err};
+	ok(finish_psql($run), "$run->{name}s") or diag $run->{err};
 }
 is(run($node, 'SELECT * FROM wrong LIMIT 5'), '', 'nothing wrong was found');
 my ($lookups, $hits) = split /\|/, run($node, "SELECT hot_lookups, hot_hits FROM hybrid_index_stats('t_k')");

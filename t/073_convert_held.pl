@@ -18,11 +18,7 @@ restart_after_crash = on
 wal_consistency_checking = 'generic'
 max_connections = 40
 EOF
-if (!has_points($node))
-{
-	$node->stop;
-	plan skip_all => 'this server has no injection points';
-}
+need_points($node);
 if ($node->pg_version < 18)
 {
 	$node->append_conf('postgresql.conf', "session_preload_libraries = 'hybridindex'");
@@ -31,7 +27,6 @@ if ($node->pg_version < 18)
 my $amcheck = $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'");
 
 $node->safe_psql('postgres', <<EOF);
-CREATE EXTENSION injection_points;
 CREATE TABLE p (id int, n int DEFAULT 0, CONSTRAINT p_pkey PRIMARY KEY (id));
 CREATE TABLE f (id int REFERENCES p);
 INSERT INTO p SELECT generate_series(1, 5000);

@@ -18,15 +18,10 @@ my $node = new_node('turns', <<EOF);
 hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 EOF
-if (!has_points($node))
-{
-	$node->stop;
-	plan skip_all => 'this server has no injection points';
-}
+need_points($node);
 
 # All keys of an index on numeric meet, so that any append has a check repeated.
 $node->safe_psql('postgres', <<EOF);
-CREATE EXTENSION injection_points;
 CREATE TABLE n (n numeric, who text);
 CREATE UNIQUE INDEX n_n ON n USING hybrid (n);
 INSERT INTO n SELECT i, 'old' FROM generate_series(1, 100) i;

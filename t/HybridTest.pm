@@ -17,7 +17,7 @@ use Test::More;
 
 our @EXPORT = qw(is_32_bit has_icu has_points need_points attach_point release_point leave_point new_node new_standby
   run value_of error_of stats merged index_file held_at no_worker wait_for wait_for_restart same_answers same_on_both
-  wait_file start_psql finish_psql hide_access_method no_crash run_regress test_root neighbour $waits_for_pin);
+  wait_file start_psql start_pgbench finish_psql hide_access_method no_crash run_regress test_root neighbour $waits_for_pin);
 
 # Of pg_stat_activity: VACUUM waits for another's pin on a page.  19 has another name.
 our $waits_for_pin = "wait_event IN ('BufferPin', 'BufferCleanup')";
@@ -294,6 +294,18 @@ sub start_psql
 		],
 		'<', \undef, '>', \$session{out}, '2>', \$session{err});
 	return \%session;
+}
+
+# The same of pgbench's clients, which all run that script.
+sub start_pgbench
+{
+	my ($node, $script, @options) = @_;
+	my %run = (out => '', err => '');
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/script.sql';
+
+	append_to_file($file, $script);
+	$run{handle} = IPC::Run::start([ 'pgbench', '-n', '-f', $file, @options, $node->connstr('postgres') ], '>', \$run{out}, '2>', \$run{err});
+	return \%run;
 }
 
 # Wait for its end; true if it succeeded.
