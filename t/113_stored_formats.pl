@@ -240,11 +240,11 @@ foreach my $database (@databases)
 # refuses a whole cluster of another byte order or page size; these are single files.
 my %foreign = (
 	numbers_i => [
-		sub { set32($_[0], 0, $meta{format}, 10) },
-		qr/ERROR:  XX002: index "numbers_i" has format version 10, but this hybridindex reads version 11\nHINT:  Please REINDEX it\./ ],
+		sub { set32($_[0], 0, $meta{format}, 11) },
+		qr/ERROR:  XX002: index "numbers_i" has format version 11, but this hybridindex reads version 12\nHINT:  Please REINDEX it\./ ],
 	merging_i => [
-		sub { set32($_[0], 0, $meta{format}, 12) },
-		qr/ERROR:  XX002: index "merging_i" has format version 12, but this hybridindex reads version 11\nHINT:  A newer hybridindex wrote it: install that one and restart the server, or REINDEX the index\./ ],
+		sub { set32($_[0], 0, $meta{format}, 13) },
+		qr/ERROR:  XX002: index "merging_i" has format version 13, but this hybridindex reads version 12\nHINT:  A newer hybridindex wrote it: install that one and restart the server, or REINDEX the index\./ ],
 	levels_i => [
 		sub { substr(${ $_[0] }, 0, $block_size) = pack('n*', unpack('v*', substr(${ $_[0] }, 0, $block_size))) },
 		qr/ERROR:  XX001: invalid page in block 0 of relation/ ],

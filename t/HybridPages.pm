@@ -230,8 +230,8 @@ sub take_sequence
 {
 	my ($r, $n) = @_;
 	my $byte = take_int($r, 1);
-	my $model = ($byte & 3) | ($byte >> 4 & 4);
-	my $base = take_int($r, $byte >> 2 & 15);
+	my $model = $byte & 3;
+	my $base = take_int($r, $byte >> 2);
 
 	$models{"sequence $model"}++;
 	return ($base) x $n if $model == 0;
@@ -248,33 +248,12 @@ sub take_sequence
 		my $i = 0;
 		return map { add64(add64($base, shift_signed(multiply64($slope, $i++), $shift)), $_) } take_packed($r, $n, $bits);
 	}
-	elsif ($model == 3)
-	{
-		my $high = take_int($r, 2);
-		my @kept = map { take_int($r, 2) } 1 .. int(($n - 1) / 128);
-		my @ones = ones(take_bits($r, $high));
-		my @low = take_packed($r, $n, $bits);
-		die 'a kept position is wrong' if grep { $kept[$_] != $ones[ 128 * ($_ + 1) ] } 0 .. $#kept;
-		return map { add64($base, (($ones[$_] - $_) << $bits) + $low[$_]) } 0 .. $n - 1;
-	}
-	elsif ($model == 4)
-	{
-		my ($high, $width) = (take_int($r, 2), take_int($r, 1));
-		my @kept = map { [ take_int($r, 2), take_int($r, $width) ] } 1 .. int(($n - 1) / 256);
-		my @ones = ones(take_bits($r, $high));
-		my @low = take_packed($r, $n, $bits);
-		my @values = ($base);
-		push @values, add64($values[-1], (($ones[$_] - $ones[ $_ - 1 ] - 1) << $bits) + $low[$_]) foreach 1 .. $n - 1;
-		foreach my $i (0 .. $#kept)
-		{
-			my $element = 256 * ($i + 1);
-			die 'a kept element is wrong' if $kept[$i][0] != $ones[$element] || add64($base, $kept[$i][1]) != $values[$element];
-		}
-		return @values;
-	}
-	die "model $model" if $model != 5;
-	my @steps = map { take_int($r, 2) } 1 .. take_int($r, 2);
-	return map { my $i = $_; add64($base, $i + grep { $_ <= $i } @steps) } 0 .. $n - 1;
+	my $high = take_int($r, 2);
+	my @kept = map { take_int($r, 2) } 1 .. int(($n - 1) / 128);
+	my @ones = ones(take_bits($r, $high));
+	my @low = take_packed($r, $n, $bits);
+	die 'a kept position is wrong' if grep { $kept[$_] != $ones[ 128 * ($_ + 1) ] } 0 .. $#kept;
+	return map { add64($base, (($ones[$_] - $_) << $bits) + $low[$_]) } 0 .. $n - 1;
 }
 
 # A canonical Huffman code: bytes by their codes, as strings of 0 and 1.

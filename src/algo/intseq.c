@@ -10,11 +10,11 @@
 /* Elements that tell whether a line is worth trying. */
 #define LINEAR_SAMPLE	32
 
-/* Kept positions of the ones, in EF and GAPS. */
+/* Kept positions of the ones, in EF. */
 static inline uint32_t
-nsamples(uint8_t model, uint32_t n)
+nsamples(uint32_t n)
 {
-	return (n - 1) / (model == HYB_SEQ_GAPS ? HYB_SEQ_GAPS_SAMPLE : HYB_SEQ_EF_SAMPLE);
+	return (n - 1) / HYB_SEQ_EF_SAMPLE;
 }
 
 static inline uint64_t
@@ -35,287 +35,6 @@ line_at(int64_t slope, unsigned shift, uint32_t i)
 	return (int64_t) ((uint64_t) slope * i) >> shift;
 }
 
-/* ---- GAPS ---- */
-
-/*
- * Gaps of random numbers take the least space with about as many low bits as
- * their mean has, or one less.
- */
-void
-hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
-{
-	uint64_t	high[2] = {0, 0};
-	unsigned	bits;
-	unsigned	width;
-
-	if (!plan->ascending || n <= 2)
-		return;
-	bits = hyb_bit_width((v[n - 1] - v[0]) / (n - 1));
-	bits = bits < 2 ? 0 : bits - 2;
-	for (uint32_t i = 1; i < n; i++)
-	{
-		high[0] += (v[i] - v[i - 1]) >> bits;
-		high[1] += (v[i] - v[i - 1]) >> (bits + 1);
-	}
-	width = hyb_byte_width(v[n - 1] - v[0]);
-	for (unsigned k = 0; k < 2; k++)
-	{
-		uint64_t	high_bits = n + high[k];
-		uint32_t	size;
-
-		if (high_bits > UINT16_MAX)
-			continue;
-		HYB_ASSERT(high_bits >= n);
-		size = 5 + hyb_byte_width(v[0]) + (2 + width) * nsamples(HYB_SEQ_GAPS, n) +
-			((uint32_t) high_bits + 7) / 8 + hyb_packed_bytes(n, bits + k);
-		if (size >= plan->size)
-			continue;
-		plan->model = HYB_SEQ_GAPS;
-		plan->bits = (uint8_t) (bits + k);
-		plan->shift = (uint8_t) width;
-		plan->base = v[0];
-		plan->slope = 0;
-		plan->high_bits = (uint32_t) high_bits;
-		plan->size = size;
-	}
-}
-
-/* Element `next` is the one after `value`, whose one is the last before `pos`. */
-typedef struct GapsPlace
-{
-	uint32_t	next;
-	uint32_t	pos;
-	uint64_t	value;
-} GapsPlace;
-
-/* The kept element j, as element 0 is. */
-static inline GapsPlace
-gaps_kept(const HybSeq *seq, uint32_t j)
-{
-	GapsPlace	place = {1, 1, seq->base};
-
-	HYB_ASSERT(j <= nsamples(HYB_SEQ_GAPS, seq->n));
-	if (j > 0)
-	{
-		const uint8_t *sample = seq->samples + (2 + seq->shift) * (j - 1);
-
-		place.next = j * HYB_SEQ_GAPS_SAMPLE + 1;
-		place.pos = hyb_load16(sample) + 1;
-		place.value += hyb_bits_get(sample + 2, 0, 8 * seq->shift);
-	}
-	return place;
-}
-
-/*
- * The elements from a place up to `end`, to out unless that is NULL; but for the
- * first `skip` ones of them.  Stops before the first one that is not below
- * *limit, if there is one.  Returns the element that it stopped at, or end.
- */
-HYB_ALWAYS_INLINE uint32_t
-gaps_walk(const HybSeq *seq, GapsPlace *place, uint32_t end, uint32_t skip,
-		  uint64_t *out, const uint64_t *limit)
-{
-	unsigned	bits = seq->bits;
-	uint64_t	bitoff = (uint64_t) place->next * bits;
-	uint32_t	w = place->pos >> 6;
-	uint64_t	word = 0;
-
-	if (place->pos < seq->high_bits)
-		word = hyb_load64le(seq->high + 8 * w) & (~UINT64_C(0) << (place->pos & 63));
-	for (; place->next < end; place->next++, bitoff += bits)
-	{
-		uint32_t	pos;
-		uint64_t	value;
-
-		while (word == 0 && ((w + 1) << 6) < seq->high_bits)
-			word = hyb_load64le(seq->high + 8 * ++w);
-		/* too few ones: damaged, and the value is wrong but harmless */
-		pos = word == 0 ? seq->high_bits : (w << 6) + (uint32_t) __builtin_ctzll(word);
-		word &= word - 1;
-		value = place->value + ((uint64_t) (pos - place->pos) << bits) +
-			hyb_bits_get(seq->data, bitoff, bits);
-		if (limit != NULL && value >= *limit)
-			return place->next;
-		place->pos = pos + 1;
-		place->value = value;
-		if (skip > 0)
-			skip--;
-		else if (out != NULL)
-			*out++ = value;
-	}
-	return end;
-}
-
-uint64_t
-hyb_seq_gaps_get(const HybSeq *seq, uint32_t i)
-{
-	GapsPlace	place = gaps_kept(seq, i / HYB_SEQ_GAPS_SAMPLE);
-
-	HYB_ASSERT(seq->model == HYB_SEQ_GAPS && i < seq->n);
-	(void) gaps_walk(seq, &place, i + 1, 0, NULL, NULL);
-	return place.value;
-}
-
-static void
-gaps_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
-{
-	GapsPlace	place = gaps_kept(seq, from / HYB_SEQ_GAPS_SAMPLE);
-	uint32_t	first = from % HYB_SEQ_GAPS_SAMPLE;
-
-	HYB_ASSERT(n > 0 && from < seq->n && n <= seq->n - from);
-	if (first == 0)
-		*out++ = place.value;
-	(void) gaps_walk(seq, &place, from + n, first == 0 ? 0 : first - 1, out, NULL);
-}
-
-static uint32_t
-gaps_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
-{
-	uint32_t	a = lo / HYB_SEQ_GAPS_SAMPLE;
-	uint32_t	b = (hi - 1) / HYB_SEQ_GAPS_SAMPLE;
-	uint32_t	found;
-	GapsPlace	place;
-
-	HYB_ASSERT(lo < hi && hi <= seq->n);
-	/* the last kept element below x, if any is, from the one before lo on */
-	while (a < b)
-	{
-		uint32_t	mid = (a + b + 1) / 2;
-
-		if (gaps_kept(seq, mid).value < x)
-			a = mid;
-		else
-			b = mid - 1;
-	}
-	place = gaps_kept(seq, a);
-	if (place.next > lo && place.value >= x)
-		return place.next - 1;
-	/* what is before lo may be anything */
-	(void) gaps_walk(seq, &place, lo, 0, NULL, NULL);
-	found = gaps_walk(seq, &place, hi, 0, NULL, &x);
-	return found < hi ? found : hi;
-}
-
-/* ---- STEPS ---- */
-
-void
-hyb_seq_plan_as_steps(uint64_t first, uint64_t last, uint32_t n, HybSeqPlan *plan)
-{
-	uint64_t	steps = last - first - (n - 1);
-
-	HYB_ASSERT(last - first >= n - 1 && steps <= UINT16_MAX);
-	*plan = (HybSeqPlan)
-	{
-		.model = HYB_SEQ_STEPS,.ascending = true,.base = first,
-			.high_bits = (uint32_t) steps,
-			.size = 4 + hyb_byte_width(first) + 2 * (uint32_t) steps
-	};
-}
-
-void
-hyb_seq_plan_steps(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
-{
-	uint64_t	steps = v[n - 1] - v[0] - (n - 1);
-	uint32_t	head = 4 + hyb_byte_width(v[0]);
-
-	if (plan->size <= head || steps > (plan->size - head - 1) / 2 ||
-		steps > UINT16_MAX)
-		return;
-	for (uint32_t i = 1; i < n; i++)
-		if (v[i] <= v[i - 1])
-			return;
-	hyb_seq_plan_as_steps(v[0], v[n - 1], n, plan);
-}
-
-static uint8_t *
-steps_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n, uint8_t *out)
-{
-	HYB_ASSERT(v[n - 1] - v[0] == n - 1 + plan->high_bits);
-	hyb_store16(out, plan->high_bits);
-	out += 2;
-	for (uint32_t i = 1; i < n; i++)
-		for (uint64_t k = v[i - 1] + 1; k < v[i]; k++, out += 2)
-			hyb_store16(out, i);
-	return out;
-}
-
-static const uint8_t *
-steps_open(HybSeq *seq, const uint8_t *p, const uint8_t *end)
-{
-	if (end - p < 2 || seq->bits != 0)
-		return NULL;
-	seq->high_bits = hyb_load16(p);
-	seq->data = p + 2;
-	return (size_t) (end - seq->data) < 2 * seq->high_bits ? NULL :
-		seq->data + 2 * seq->high_bits;
-}
-
-/* Steps at or before an element. */
-static inline uint32_t
-steps_up_to(const HybSeq *seq, uint32_t i)
-{
-	uint32_t	lo = 0;
-	uint32_t	hi = seq->high_bits;
-
-	while (lo < hi)
-	{
-		uint32_t	mid = (lo + hi) / 2;
-
-		if (hyb_load16(seq->data + 2 * mid) <= i)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-uint64_t
-hyb_seq_steps_get(const HybSeq *seq, uint32_t i)
-{
-	HYB_ASSERT(seq->model == HYB_SEQ_STEPS && i < seq->n);
-	return seq->base + i + steps_up_to(seq, i);
-}
-
-/* The numbers from step k - 1 to step k are base + i + k. */
-static uint32_t
-steps_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
-{
-	uint32_t	k = 0;
-	uint32_t	end = seq->high_bits;
-	uint32_t	found;
-
-	if (x <= seq->base)
-		return lo;
-	x -= seq->base;
-	while (k < end)
-	{
-		uint32_t	mid = (k + end) / 2;
-
-		if (hyb_load16(seq->data + 2 * mid) + mid <= x)
-			k = mid + 1;
-		else
-			end = mid;
-	}
-	/* the last step may be the one that reaches x */
-	found = x < k ? 0 : x - k < hi ? (uint32_t) (x - k) : hi;
-	if (k > 0 && hyb_load16(seq->data + 2 * (k - 1)) > found)
-		found = hyb_load16(seq->data + 2 * (k - 1));
-	return found < lo ? lo : found > hi ? hi : found;
-}
-
-static void
-steps_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
-{
-	uint32_t	steps = steps_up_to(seq, from);
-
-	for (uint32_t i = from; i < from + n; i++)
-	{
-		while (steps < seq->high_bits && hyb_load16(seq->data + 2 * steps) <= i)
-			steps++;
-		*out++ = seq->base + i + steps;
-	}
-}
-
 /* ---- choosing ---- */
 
 #ifdef USE_ASSERT_CHECKING
@@ -323,11 +42,10 @@ steps_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
 static bool
 plan_is_valid(const HybSeqPlan *plan, uint32_t n)
 {
-	return n > 0 && n <= HYB_SEQ_MAX && plan->model <= HYB_SEQ_STEPS &&
+	return n > 0 && n <= HYB_SEQ_MAX && plan->model <= HYB_SEQ_EF &&
 		plan->bits <= 64 && plan->shift <= 63 && plan->size > 0 &&
 		plan->high_bits <= UINT16_MAX &&
-		((plan->model != HYB_SEQ_EF && plan->model != HYB_SEQ_GAPS) ||
-		 (plan->ascending && plan->high_bits >= n));
+		(plan->model != HYB_SEQ_EF || (plan->ascending && plan->high_bits >= n));
 }
 
 /* Is element i of what was written at out the one that was given? */
@@ -454,7 +172,7 @@ hyb_seq_plan_range(const uint64_t *v, uint32_t n, uint64_t min, uint64_t max,
 		uint64_t	per = (max - min) / n;
 		unsigned	bits = per == 0 ? 0 : hyb_bit_width(per) - 1;
 		uint32_t	high_bits = n + (uint32_t) ((max - min) >> bits);
-		uint32_t	size = 4 + hyb_byte_width(min) + 2 * nsamples(HYB_SEQ_EF, n) +
+		uint32_t	size = 4 + hyb_byte_width(min) + 2 * nsamples(n) +
 			(high_bits + 7) / 8 + hyb_packed_bytes(n, bits);
 
 		if (size < plan->size)
@@ -495,46 +213,32 @@ hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan)
 
 /* ---- writing ---- */
 
-/*
- * The elements less the base (EF), or the gaps between them (GAPS): high parts in
- * unary, kept elements, packed low parts.
- */
+/* Positions of ones that are kept, high parts in unary, packed low parts. */
 static uint8_t *
-write_unary(const HybSeqPlan *plan, const uint64_t *v, uint32_t n, uint8_t *out)
+write_ef(const HybSeqPlan *plan, const uint64_t *v, uint32_t n, uint8_t *out)
 {
-	bool		gaps = plan->model == HYB_SEQ_GAPS;
-	uint32_t	every = gaps ? HYB_SEQ_GAPS_SAMPLE : HYB_SEQ_EF_SAMPLE;
-	unsigned	width = gaps ? plan->shift : 0;
 	unsigned	bits = plan->bits;
 	uint64_t	mask = bits == 0 ? 0 : ~UINT64_C(0) >> (64 - bits);
-	uint64_t	from = plan->base;
-	uint32_t	start = 0;		/* position that `from` has */
 	uint8_t    *high;
 	HybPacker	low = {NULL, 0, 0, bits};
 
 	hyb_store16(out, plan->high_bits);
 	out += 2;
-	if (gaps)
-		*out++ = (uint8_t) width;
-	high = out + (2 + width) * nsamples(plan->model, n);
+	high = out + 2 * nsamples(n);
 	low.out = high + (plan->high_bits + 7) / 8;
 	for (uint32_t i = 0; i < n; i++)
 	{
-		uint64_t	d = v[i] - from;
-		uint32_t	pos = start + (uint32_t) (d >> bits);
+		uint64_t	d = v[i] - plan->base;
+		uint32_t	pos = i + (uint32_t) (d >> bits);
 
-		HYB_ASSERT(v[i] >= from && pos < plan->high_bits);
-		if (i > 0 && i % every == 0)
+		HYB_ASSERT(v[i] >= plan->base && pos < plan->high_bits);
+		if (i > 0 && i % HYB_SEQ_EF_SAMPLE == 0)
 		{
 			hyb_store16(out, pos);
-			for (unsigned j = 0; j < width; j++)
-				out[2 + j] = (uint8_t) ((v[i] - plan->base) >> (8 * j));
-			out += 2 + width;
+			out += 2;
 		}
 		high[pos >> 3] |= (uint8_t) (1 << (pos & 7));
 		hyb_packer_put(&low, d & mask);
-		start = gaps ? pos + 1 : i + 1;
-		from = gaps ? v[i] : from;
 	}
 	return hyb_packer_end(&low);
 }
@@ -547,15 +251,13 @@ write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 	unsigned	len = hyb_byte_width(plan->base);
 	unsigned	bits = plan->bits;
 
-	*out++ = (uint8_t) ((plan->model & 3) | (len << 2) | (plan->model & 4) << 4);
+	*out++ = (uint8_t) (plan->model | (len << 2));
 	for (unsigned i = 0; i < len; i++)
 		*out++ = (uint8_t) (plan->base >> (8 * i));
 	if (plan->model == HYB_SEQ_CONST)
 		return out;
 	*out++ = (uint8_t) bits;
 
-	if (plan->model == HYB_SEQ_STEPS)
-		return steps_write(plan, v, n, out);
 	if (plan->model == HYB_SEQ_FOR)
 	{
 		HybPacker	low = {out, 0, 0, bits};
@@ -583,7 +285,7 @@ write_model(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 						   (uint64_t) ((int64_t) acc >> plan->shift));
 		return hyb_packer_end(&low);
 	}
-	return write_unary(plan, v, n, out);
+	return write_ef(plan, v, n, out);
 }
 
 uint8_t *
@@ -601,22 +303,18 @@ hyb_seq_write(const HybSeqPlan *plan, const uint64_t *v, uint32_t n,
 
 /* ---- reading ---- */
 
-/* What write_unary has written, up to the low parts. */
+/* What write_ef has written, up to the low parts. */
 static const uint8_t *
-open_unary(HybSeq *seq, const uint8_t *p, const uint8_t *end)
+open_ef(HybSeq *seq, const uint8_t *p, const uint8_t *end)
 {
-	bool		gaps = seq->model == HYB_SEQ_GAPS;
-	uint32_t	skip;
+	uint32_t	skip = 2 * nsamples(seq->n);
 
-	if (end - p < 2 + gaps || seq->bits > 63)
+	if (end - p < 2 || seq->bits > 63)
 		return NULL;
 	seq->high_bits = hyb_load16(p);
 	p += 2;
-	seq->shift = gaps ? *p++ : 0;
-	if (seq->shift > 8 || seq->high_bits < seq->n)
-		return NULL;
-	skip = (2 + seq->shift) * nsamples(seq->model, seq->n);
-	if ((size_t) (end - p) < skip + (seq->high_bits + 7) / 8)
+	if (seq->high_bits < seq->n ||
+		(size_t) (end - p) < skip + (seq->high_bits + 7) / 8)
 		return NULL;
 	seq->samples = p;
 	seq->high = p + skip;
@@ -631,11 +329,9 @@ hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p, const uint8_t *end)
 	if (p >= end || n == 0 || n > HYB_SEQ_MAX)
 		return NULL;
 	seq->n = n;
-	seq->model = (*p & 3) | ((*p >> 4) & 4);
-	if ((*p & 0x80) != 0 || seq->model > HYB_SEQ_STEPS)
-		return NULL;
-	len = (*p++ >> 2) & 15;
+	seq->model = *p & 3;
 	/* an 8-byte load and a mask; up to 8 bytes after end are readable */
+	len = *p++ >> 2;
 	if (len > 8 || (size_t) (end - p) < len)
 		return NULL;
 	seq->base = hyb_bits_get(p, 0, 8 * len);
@@ -661,14 +357,12 @@ hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p, const uint8_t *end)
 		seq->slope = unzigzag(hyb_bits_get(p, 0, 8 * len));
 		p += len;
 	}
-	else if (seq->model == HYB_SEQ_EF || seq->model == HYB_SEQ_GAPS)
+	else if (seq->model == HYB_SEQ_EF)
 	{
-		p = open_unary(seq, p, end);
+		p = open_ef(seq, p, end);
 		if (p == NULL)
 			return NULL;
 	}
-	else if (seq->model == HYB_SEQ_STEPS)
-		return steps_open(seq, p, end);
 	if ((size_t) (end - p) < hyb_packed_bytes(n, seq->bits))
 		return NULL;
 	seq->data = p;
@@ -806,13 +500,6 @@ hyb_seq_decode(const HybSeq *seq, uint32_t from, uint32_t n, uint64_t *out)
 				acc += (uint64_t) seq->slope;
 			}
 			break;
-		case HYB_SEQ_GAPS:
-			if (n > 0)
-				gaps_decode(seq, from, n, out);
-			break;
-		case HYB_SEQ_STEPS:
-			steps_decode(seq, from, n, out);
-			break;
 		default:
 			if (n > 0)
 				ef_decode(seq, from, n, out);
@@ -884,7 +571,7 @@ ef_lower_bound(const HybSeq *seq, uint64_t x)
 	if (h > 0)
 	{
 		uint32_t	a = 0;
-		uint32_t	b = nsamples(HYB_SEQ_EF, seq->n);
+		uint32_t	b = nsamples(seq->n);
 		uint32_t	zeros = 0;
 		uint32_t	w;
 		uint64_t	word;
@@ -973,12 +660,6 @@ hyb_seq_lower_bound(const HybSeq *seq, uint32_t lo, uint32_t hi, uint64_t x)
 					return bisect(seq, a, b, x);
 			}
 			return bisect(seq, lo, hi, x);
-
-		case HYB_SEQ_GAPS:
-			return gaps_lower_bound(seq, lo, hi, x);
-
-		case HYB_SEQ_STEPS:
-			return steps_lower_bound(seq, lo, hi, x);
 
 		default:
 			{

@@ -3,7 +3,7 @@
  *		Sequences of up to 16384 integers, compressed, with access to each
  *		element in constant time.
  *
- * Models; hyb_seq_plan takes the smallest of the first four:
+ * Models; hyb_seq_plan takes the smallest:
  *
  *		CONST	all are `base`
  *		FOR		base + packed residual (frame of reference)
@@ -14,29 +14,16 @@
  *				value - base are packed.  The high parts are written in unary
  *				as the gaps between the ones of a bit string.  The position of
  *				every 128th one is kept to start from.
- *		GAPS	the same of the gaps between the elements (Rice codes), half a
- *				bit an element less than EF, and not far from what random
- *				numbers in order hold.  Elements are reached from every 256th
- *				one, which is kept.  For long lists that are read from some
- *				element on: hyb_seq_plan_gaps.
- *		STEPS	base + i, and a step of one at each of some elements.  For the
- *				first items of rows if nearly all rows have a single one:
- *				hyb_seq_plan_steps.
  *
  * All arithmetic is modulo 2^64.
  *
- * Stored form: one byte, bits 0, 1 and 6 the model, 2 to 5 length of base; base
+ * Stored form: one byte, bits 0 and 1 the model, 2 to 5 length of base; base
  * (little-endian).  Then, each number one byte unless said otherwise:
  *
  *		FOR		bits; packed residuals
  *		LINEAR	bits, shift, length of slope, slope (zigzag); packed residuals
  *		EF		bits, number of high bits (2 bytes); positions of ones (2 bytes
  *				each), high bits, packed low parts
- *		GAPS	bits, number of high bits (2 bytes), bytes of a kept element;
- *				positions of ones (2 bytes) and kept elements less the base, high
- *				bits, packed low parts of the gaps
- *		STEPS	0, number of steps (2 bytes); for each step the first element
- *				above it (2 bytes)
  */
 #ifndef HYB_INTSEQ_H
 #define HYB_INTSEQ_H
@@ -45,16 +32,13 @@
 
 #define HYB_SEQ_MAX			16384
 #define HYB_SEQ_EF_SAMPLE	128
-#define HYB_SEQ_GAPS_SAMPLE	256
 
 typedef enum HybSeqModel
 {
 	HYB_SEQ_CONST = 0,
 	HYB_SEQ_FOR = 1,
 	HYB_SEQ_LINEAR = 2,
-	HYB_SEQ_EF = 3,
-	HYB_SEQ_GAPS = 4,
-	HYB_SEQ_STEPS = 5
+	HYB_SEQ_EF = 3
 } HybSeqModel;
 
 /* A sequence as it is stored, opened for reading. */
@@ -62,14 +46,14 @@ typedef struct HybSeq
 {
 	uint8_t		model;
 	uint8_t		bits;
-	uint8_t		shift;			/* GAPS: bytes of a kept element */
+	uint8_t		shift;			/* LINEAR */
 	uint32_t	n;
-	uint32_t	high_bits;		/* EF, GAPS; STEPS: how many */
+	uint32_t	high_bits;		/* EF */
 	uint64_t	base;
 	int64_t		slope;
-	const uint8_t *data;		/* packed residuals or low parts; steps */
-	const uint8_t *high;		/* EF, GAPS */
-	const uint8_t *samples;		/* EF, GAPS */
+	const uint8_t *data;		/* packed residuals or low parts */
+	const uint8_t *high;		/* EF */
+	const uint8_t *samples;		/* EF */
 } HybSeq;
 
 /* How a sequence is going to be stored. */
@@ -77,7 +61,7 @@ typedef struct HybSeqPlan
 {
 	uint8_t		model;
 	uint8_t		bits;
-	uint8_t		shift;			/* GAPS: bytes of a kept element */
+	uint8_t		shift;			/* LINEAR */
 	bool		ascending;		/* never descends: searchable, EF possible */
 	uint32_t	high_bits;
 	uint32_t	size;			/* bytes, header included */
@@ -98,16 +82,6 @@ extern void hyb_seq_plan(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
 extern void hyb_seq_plan_range(const uint64_t *v, uint32_t n, uint64_t min,
 							   uint64_t max, bool ascending, HybSeqPlan *plan);
 
-/* GAPS instead of what was planned for the same elements, if that is smaller. */
-extern void hyb_seq_plan_gaps(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
-
-/* The same of STEPS. */
-extern void hyb_seq_plan_steps(const uint64_t *v, uint32_t n, HybSeqPlan *plan);
-
-/* STEPS for n elements, ascending from `first` to `last` without equal ones. */
-extern void hyb_seq_plan_as_steps(uint64_t first, uint64_t last, uint32_t n,
-								  HybSeqPlan *plan);
-
 /*
  * Writes plan->size bytes; the memory must be zero, and 8 more bytes
  * accessible.  Returns the byte after.
@@ -125,8 +99,6 @@ extern const uint8_t *hyb_seq_open(HybSeq *seq, uint32_t n, const uint8_t *p,
 								   const uint8_t *end);
 
 extern uint32_t hyb_seq_ef_select(const HybSeq *seq, uint32_t i);
-extern uint64_t hyb_seq_gaps_get(const HybSeq *seq, uint32_t i);
-extern uint64_t hyb_seq_steps_get(const HybSeq *seq, uint32_t i);
 
 static inline uint64_t
 hyb_seq_get(const HybSeq *seq, uint32_t i)
@@ -142,10 +114,6 @@ hyb_seq_get(const HybSeq *seq, uint32_t i)
 	if (seq->model == HYB_SEQ_LINEAR)
 		return seq->base + low +
 			(uint64_t) ((int64_t) ((uint64_t) seq->slope * i) >> seq->shift);
-	if (seq->model == HYB_SEQ_GAPS)
-		return hyb_seq_gaps_get(seq, i);
-	if (seq->model == HYB_SEQ_STEPS)
-		return hyb_seq_steps_get(seq, i);
 	return seq->base + low +
 		((uint64_t) (hyb_seq_ef_select(seq, i) - i) << seq->bits);
 }

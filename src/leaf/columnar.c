@@ -645,36 +645,12 @@ search_words(const uint64 *words, int lo, int hi, const ItemPointerData *tid)
 	return lo;
 }
 
-/*
- * Search a sequence of gaps, which is faster read one element after the other.
- * Returns -1 if it has another form, or k of columnar.h differs between items.
- */
-static int
-search_gaps(const HybColumnar *c, int lo, int hi, uint64 wanted)
-{
-	uint64		rows = 0;
-	uint64		offset = wanted;
-
-	if (c->tid_ends != NULL || c->tids.model != HYB_SEQ_GAPS || lo >= hi)
-		return -1;
-	if (c->tid_span != 0)
-	{
-		rows = hyb_seq_get(&c->tids, lo) / c->tid_span;
-		if (hyb_seq_get(&c->tids, hi - 1) / c->tid_span != rows)
-			return -1;
-		offset = wanted < c->tid_origin ? 0 :
-			Min(wanted - c->tid_origin, c->tid_span);
-	}
-	return (int) hyb_seq_lower_bound(&c->tids, lo, hi, rows * c->tid_span + offset);
-}
-
 int
 hyb_columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
 						const ItemPointerData *tid)
 {
 	const HybColumnar *c = leaf->columnar;
 	uint64		wanted;
-	int			found;
 
 	if (c->words != NULL)
 		return search_words(c->words, lo, hi, tid);
@@ -686,9 +662,6 @@ hyb_columnar_search_tid(const HybLeaf *leaf, int lo, int hi,
 	wanted = (uint64) ItemPointerGetBlockNumberNoCheck(tid) * c->tid_factor +
 		Min((uint32) Max(ItemPointerGetOffsetNumberNoCheck(tid), 1) - 1,
 			c->tid_factor);
-	found = search_gaps(c, lo, hi, wanted);
-	if (found >= 0)
-		return found;
 	while (lo < hi)
 	{
 		int			mid = (lo + hi) / 2;

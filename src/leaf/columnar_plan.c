@@ -15,17 +15,9 @@
 #define MIN_BLOCKED_ITEMS	(2 * HYB_LEAF_TID_BLOCK)
 
 /*
- * TIDs a row, on average, from which on gaps are considered.  A gap is read from
- * the kept TID before it, one in 256.
- */
-#define LONG_LISTS			32
-
-/*
- * Rows have a single TID where there is less than one further TID in this many rows.
- * Then steps are the smallest form of row starts, for each other form takes a bit a
- * row.  And TIDs need not be tried with rows counted: Elias-Fano saves
- * log2(1 + 1 / SINGLE_LISTS) bits a TID at best, and its kept positions take an
- * eighth.
+ * We try HYB_LEAF_TID_ROWS only if there is one further TID for each SINGLE_LISTS
+ * rows.  With fewer, Elias-Fano saves log2(1 + 1 / SINGLE_LISTS) bits a TID at best,
+ * and its kept positions take an eighth of a bit.
  */
 #define SINGLE_LISTS		16
 
@@ -345,8 +337,6 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 		max = Max(max, v);
 	}
 	hyb_seq_plan_range(b->values, n, min, max, descents == 0, &plan->tids);
-	if (n >= plan->nrows * LONG_LISTS)
-		hyb_seq_plan_gaps(b->values, n, &plan->tids);
 	plan->tid_size = 2 + plan->tids.size;
 
 	/* the other forms need the origin to count from */
@@ -358,8 +348,6 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 		plan->tid_span = max - min + 1;
 		tid_numbers(b, plan, 0, n, plan->tid_span);
 		hyb_seq_plan(b->values2, n, &by_rows);
-		if (n >= plan->nrows * LONG_LISTS)
-			hyb_seq_plan_gaps(b->values2, n, &by_rows);
 		if (by_rows.size + 16 < plan->tids.size)
 		{
 			plan->tids = by_rows;
@@ -396,22 +384,6 @@ plan_tids(HybColumnarBuilder *b, HybColumnarPlan *plan)
 		plan->tid_origin = 0;
 		plan->tid_span = 0;
 	}
-}
-
-static void
-plan_row_starts(HybColumnarBuilder *b, HybColumnarPlan *plan)
-{
-	uint32		last = b->row_start[plan->nrows - 1];
-	const uint64 *starts;
-
-	if (plan->nrows > 1 && last < plan->nrows + plan->nrows / SINGLE_LISTS)
-	{
-		hyb_seq_plan_as_steps(0, last, plan->nrows, &plan->row_starts);
-		return;
-	}
-	starts = row_starts(b, plan->nrows);
-	hyb_seq_plan_range(starts, plan->nrows, 0, last, true, &plan->row_starts);
-	hyb_seq_plan_steps(starts, plan->nrows, &plan->row_starts);
 }
 
 /* ---- whole leaves ---- */
@@ -492,7 +464,8 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	}
 	if (plan->nrows < nitems)
 	{
-		plan_row_starts(b, plan);
+		hyb_seq_plan_range(row_starts(b, plan->nrows), plan->nrows, 0,
+						   b->row_start[plan->nrows - 1], true, &plan->row_starts);
 		size += plan->row_starts.size;
 	}
 	plan_tids(b, plan);

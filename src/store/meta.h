@@ -10,7 +10,7 @@
 #include "store/page.h"
 
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
-#define HYB_FORMAT_VERSION	11
+#define HYB_FORMAT_VERSION	12
 
 /* Tail pages of the active generation that backends can append to. */
 #define HYB_LANES			4
