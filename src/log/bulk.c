@@ -137,7 +137,7 @@ find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 /*
  * Many readers may come to a log at the same time, after the server's start
  * say.  One of them sorts it, and the rest wait, for as long as that may take.
- * Once it was tried in vain it is not tried again.
+ * Once it was tried in vain it is not tried again, unless the tree was evicted.
  */
 HybSortPlan
 hyb_bulk_plan(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
@@ -152,7 +152,8 @@ hyb_bulk_plan(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		(which = find_wanted(ix, access, version, want, task)) < 0)
 		return HYB_SORT_NONE;
 	plan = hyb_stage_plan_sort(access->stage, which, BULK_WAIT_US +
-							   task->generation.npages * BULK_WAIT_PAGE_US);
+							   task->generation.npages * BULK_WAIT_PAGE_US,
+							   &task->until);
 	if (plan == HYB_SORT_NOW)
 		task->marks = bulk_marks(access->stage);
 	return plan;
@@ -366,7 +367,7 @@ install_tree(HybCache *cache, const HybBulkTask *task, Bulk *bulk)
 	stage = &shared->stage;
 	tree = hyb_slot_valid(cache) ? untouched_tree(stage, task->generation.number) : NULL;
 	which = tree != NULL ? (int) (tree - stage->trees) : -1;
-	if (tree != NULL && hyb_tree_ends_sort(stage, which) && bulk != NULL &&
+	if (tree != NULL && hyb_tree_ends_sort(stage, which, task->until) && bulk != NULL &&
 		bulk_marks(stage) == task->marks)
 	{
 		hyb_tree_free(tree, &hyb_shared_arena);

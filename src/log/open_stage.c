@@ -155,13 +155,20 @@ claim_retry(HybStage *stage)
 
 /* Give up, and free what has been built. */
 static void
-note_no_room(HybIndex *ix, HybStageAccess *access, uint64 generation)
+note_no_room(HybIndex *ix, HybStageAccess *access, const HybVersion *version)
 {
+	uint64		generation = version->active.number;
 	HybStage   *stage;
 	uint64		size;
 
 	if (!lock_shared_stage(ix, access, LW_EXCLUSIVE))
 		return;
+	/* it was unlocked, so the trees may be those of a later version */
+	if (!hyb_version_is_current(ix, version))
+	{
+		unlock_shared_stage(access);
+		return;
+	}
 	stage = access->stage;
 	hyb_stage_note_loss(stage, generation);
 	if (hyb_stage_lost_often(stage, generation))
@@ -302,6 +309,8 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		result = catch_up_part(ix, access, version, want);
 		if (result == HYB_STAGE_READY)
 		{
+			if (hyb_stage_lacks_room(access->stage, version->active.number))
+				hyb_tree_happens(access->stage, HYB_ACTIVE, HYB_TREE_HAS_ROOM);
 			/* read under the exclusive lock: nothing can come between */
 			if (hyb_stage_lost_often(access->stage, version->active.number))
 				cache->merge_wanted = true;
@@ -321,7 +330,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 		access->shared->last_use = GetCurrentTimestamp();
 		if (result == HYB_STAGE_MEMORY && !reserve_more(ix, access, &wanted))
 		{
-			note_no_room(ix, access, version->active.number);
+			note_no_room(ix, access, version);
 			hyb_arena_trim(&hyb_shared_arena);
 			return HYB_STAGE_MEMORY;
 		}

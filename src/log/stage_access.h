@@ -151,6 +151,7 @@ typedef struct HybBulkTask
 	HybGeneration generation;	/* as the metapage has it */
 	bool		whole;			/* it is not appended to any more */
 	uint64		marks;			/* what had been done to its entries */
+	TimestampTz until;			/* it is waited for */
 	uint64		max_pages;		/* that there is room for */
 	uint64		max_items;
 } HybBulkTask;

@@ -45,6 +45,7 @@ static const uint8 next_states[HYB_TREE_STATES][HYB_TREE_EVENTS] = {
 		[HYB_TREE_FREED] = TO(EMPTY),
 		[HYB_TREE_SORT_ENDS] = TO(UNFINISHED),
 		[HYB_TREE_ENTER] = TO(UNFINISHED),	/* by who may not wait */
+		[HYB_TREE_FOLLOWED] = TO(SYNCED),	/* the same, and knew no lanes */
 		[HYB_TREE_FREEZES] = TO(SORTING),
 		[HYB_TREE_LACKS_ROOM] = TO(NO_ROOM)
 	},
@@ -78,6 +79,7 @@ static const uint8 next_states[HYB_TREE_STATES][HYB_TREE_EVENTS] = {
 		[HYB_TREE_FOLLOWED] = TO(SYNCED),
 		[HYB_TREE_FREEZES] = TO(UNFINISHED),	/* it may have entries by now */
 		[HYB_TREE_LACKS_ROOM] = TO(NO_ROOM),
+		[HYB_TREE_HAS_ROOM] = TO(UNFINISHED),
 		[HYB_TREE_MEETS_IMPURE] = TO(IMPURE)
 	},
 	[HYB_TREE_IMPURE] = {
@@ -167,7 +169,8 @@ hyb_stage_claim_retry(HybStage *stage, uint64 room)
 }
 
 HybSortPlan
-hyb_stage_plan_sort(HybStage *stage, int which, uint64 wait_us)
+hyb_stage_plan_sort(HybStage *stage, int which, uint64 wait_us,
+					TimestampTz *until)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -176,7 +179,7 @@ hyb_stage_plan_sort(HybStage *stage, int which, uint64 wait_us)
 		case HYB_TREE_EMPTY:
 		case HYB_TREE_SYNCED:
 			hyb_tree_happens(stage, which, HYB_TREE_SORT);
-			stage->until[which] = now + wait_us;
+			stage->until[which] = *until = now + wait_us;
 			return HYB_SORT_NOW;
 		case HYB_TREE_SORTING:
 			if (now < stage->until[which])
@@ -190,9 +193,9 @@ hyb_stage_plan_sort(HybStage *stage, int which, uint64 wait_us)
 }
 
 bool
-hyb_tree_ends_sort(HybStage *stage, int which)
+hyb_tree_ends_sort(HybStage *stage, int which, TimestampTz until)
 {
-	if (stage->state[which] != HYB_TREE_SORTING)
+	if (stage->state[which] != HYB_TREE_SORTING || stage->until[which] != until)
 		return false;
 	hyb_tree_happens(stage, which, HYB_TREE_SORT_ENDS);
 	return true;

@@ -65,6 +65,7 @@ typedef enum HybTreeEvent
 	HYB_TREE_SLOT_LOST,			/* that told a backend's own tree of appends */
 	HYB_TREE_FREEZES,			/* the generation does */
 	HYB_TREE_LACKS_ROOM,		/* no more memory was to be had */
+	HYB_TREE_HAS_ROOM,			/* what a backend tried again did fit */
 	HYB_TREE_MEETS_IMPURE		/* an entry whose key is not pure */
 } HybTreeEvent;
 
@@ -158,13 +159,16 @@ typedef enum HybSortPlan
 
 /*
  * Nothing was entered yet.  After HYB_SORT_NOW the rest wait for the caller, wait_us at
- * most.
+ * most, which is until *until.
  */
-extern HybSortPlan hyb_stage_plan_sort(HybStage *stage, int which,
-									   uint64 wait_us);
+extern HybSortPlan hyb_stage_plan_sort(HybStage *stage, int which, uint64 wait_us,
+									   TimestampTz *until);
 
-/* The caller has sorted.  Was the tree still waited for? */
-extern bool hyb_tree_ends_sort(HybStage *stage, int which);
+/*
+ * The caller has sorted.  Was its tree still waited for?  It was until this time, by
+ * which sorts of one tree are told apart.
+ */
+extern bool hyb_tree_ends_sort(HybStage *stage, int which, TimestampTz until);
 
 /* Give a tree's memory to the pocket; it begins anew with a generation. */
 extern void hyb_stage_reset(HybStage *stage, HybArena *arena, int which,

@@ -27,12 +27,12 @@ GetCurrentTimestamp(void)
  */
 static const char states[] = "ESUYNI";	/* S: SORTING, Y: SYNCED */
 static const char *const expected[HYB_TREE_STATES] = {
-	"EES.UYEEN.",
-	"EE.UU..SN.",
-	"EE..UYUUNI",
-	"EES.YYUUNI",
-	"EN..NY.UNI",
-	"EI.....II."
+	"EES.UYEEN..",
+	"EE.UUY.SN..",
+	"EE..UYUUN.I",
+	"EES.YYUUN.I",
+	"EN..NY.UNUI",
+	"EI.....II.."
 };
 
 static void
@@ -98,6 +98,9 @@ walk_randomly(void)
 				followed = true;
 				alone = false;
 				break;
+			case HYB_TREE_HAS_ROOM:
+				alone = false;
+				break;
 			case HYB_TREE_SLOT_LOST:
 				followed = false;
 				break;
@@ -121,19 +124,21 @@ static void
 check_sort(void)
 {
 	HybStage	stage = {.trees[HYB_ACTIVE].generation = 5};
+	TimestampTz until;
 
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100) == HYB_SORT_NOW, "first");
+	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_NOW, "first");
 	now += 99;
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100) == HYB_SORT_WAIT, "second");
-	CHECK(hyb_tree_ends_sort(&stage, HYB_ACTIVE), "in time");
+	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_WAIT, "second");
+	CHECK(!hyb_tree_ends_sort(&stage, HYB_ACTIVE, now), "another sort");
+	CHECK(hyb_tree_ends_sort(&stage, HYB_ACTIVE, until), "in time");
 	CHECK(stage.state[HYB_ACTIVE] == HYB_TREE_UNFINISHED, "in time");
 
 	memset(&stage, 0, sizeof(stage));
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100) == HYB_SORT_NOW, "first");
+	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_NOW, "first");
 	now += 100;
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100) == HYB_SORT_NONE, "too long");
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100) == HYB_SORT_NONE, "in vain");
-	CHECK(!hyb_tree_ends_sort(&stage, HYB_ACTIVE), "too late");
+	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_NONE, "too long");
+	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_NONE, "in vain");
+	CHECK(!hyb_tree_ends_sort(&stage, HYB_ACTIVE, until), "too late");
 }
 
 static void
