@@ -71,18 +71,20 @@ typedef struct Bulk
 
 /* ---- reading ---- */
 
-/* The tree of a generation, if nothing was ever entered. */
-static HybTree *
+/* Which tree is the generation's, if nothing was ever entered?  -1: none. */
+static int
 untouched_tree(HybStage *stage, uint64 generation)
 {
 	HybTree    *tree = hyb_stage_tree(stage, generation);
+	int			which;
 
 	if (tree == NULL || tree->nentries > 0)
-		return NULL;
+		return -1;
+	which = (int) (tree - stage->trees);
 	for (int lane = 0; lane < HYB_LANES; lane++)
-		if (stage->applied[tree - stage->trees][lane] != 0)
-			return NULL;
-	return tree;
+		if (stage->applied[which][lane] != 0)
+			return -1;
+	return which;
 }
 
 /* Sets what is read at most: the log may grow meanwhile. */
@@ -126,7 +128,7 @@ find_wanted(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 
 		task->whole = which == HYB_FROZEN;
 		if ((want & (1 << which)) != 0 &&
-			untouched_tree(access->stage, number) != NULL &&
+			untouched_tree(access->stage, number) >= 0 &&
 			hyb_generation_now(ix, number, &task->generation) &&
 			is_worth_it(task))
 			return which;
@@ -358,18 +360,18 @@ install_tree(HybCache *cache, const HybBulkTask *task, Bulk *bulk)
 {
 	HybSharedSlot *shared = cache->shared;
 	HybStage   *stage;
-	HybTree    *tree;
 	int			which;
 
 	if (shared == NULL)
 		return;
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	stage = &shared->stage;
-	tree = hyb_slot_valid(cache) ? untouched_tree(stage, task->generation.number) : NULL;
-	which = tree != NULL ? (int) (tree - stage->trees) : -1;
-	if (tree != NULL && hyb_tree_ends_sort(stage, which, task->until) && bulk != NULL &&
+	which = hyb_slot_valid(cache) ? untouched_tree(stage, task->generation.number) : -1;
+	if (which >= 0 && hyb_tree_ends_sort(stage, which, task->until) && bulk != NULL &&
 		bulk_marks(stage) == task->marks)
 	{
+		HybTree    *tree = &stage->trees[which];
+
 		hyb_tree_free(tree, &hyb_shared_arena);
 		*tree = bulk->tree;
 		tree->generation = task->generation.number;

@@ -127,8 +127,8 @@ extern void hyb_stage_assert_valid(const HybStage *stage);
 #endif
 
 /*
- * For what follows a stage is locked exclusively, and the arena that its trees
- * are in attached.
+ * For what follows a stage is locked exclusively, or a backend's own, and the arena
+ * that its trees are in attached.
  */
 
 /* An event that can happen to it. */
