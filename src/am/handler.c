@@ -15,6 +15,7 @@
 #include "hot/hot_table.h"
 #include "insert/gather.h"
 #include "insert/insertion.h"
+#include "log/log.h"
 #include "log/unique_lock.h"
 #include "merge/merge.h"
 #include "scan/index_scan.h"
@@ -74,6 +75,7 @@ _PG_init(void)
 	hyb_mute_init();
 	hyb_settings_init();
 	shared_init();
+	hyb_log_init();
 	hyb_static_init();
 	hyb_filter_use_init();
 	hyb_scan_init();

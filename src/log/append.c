@@ -32,20 +32,40 @@
 #include "store/space.h"
 #include "utils/rel.h"
 
-static inline void
-set_tail_hints(HybCache *cache, const HybGeneration *active)
+/* Where a backend appends to an index; checked when the page is locked. */
+typedef struct TailHints
 {
-	cache->hint_generation = active->number;
-	memcpy(cache->hint_tail, active->tail, sizeof(cache->hint_tail));
+	uint64		generation;		/* 0: no hints */
+	BlockNumber tail[HYB_LANES];
+	Buffer		buffer;			/* where the page appended to last was */
+	uint64		end_generation;
+	uint64		end;			/* where this backend's last append to it
+								 * ended: hyb_lane_end */
+	int			lane;			/* preferred */
+} TailHints;
+
+static HybCachePiece hints_piece = {.size = sizeof(TailHints)};
+
+void
+hyb_log_init(void)
+{
+	hyb_cache_add_piece(&hints_piece);
+}
+
+static inline void
+set_tail_hints(TailHints *hints, const HybGeneration *active)
+{
+	hints->generation = active->number;
+	memcpy(hints->tail, active->tail, sizeof(hints->tail));
 }
 
 static void
-load_hints(HybIndex *ix, HybCache *cache)
+load_hints(HybIndex *ix, TailHints *hints)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 
-	set_tail_hints(cache, &meta->active);
+	set_tail_hints(hints, &meta->active);
 	UnlockReleaseBuffer(metabuf);
 }
 
@@ -55,6 +75,8 @@ load_hints(HybIndex *ix, HybCache *cache)
 /* What is to be appended: some entries, of which as many go as a page takes. */
 typedef struct Appending
 {
+	HybCache   *cache;			/* of the index */
+	TailHints  *hints;			/* the cache's */
 	const uint8 *image;			/* as they are on a page */
 	uint32		len;			/* of all of them */
 	uint32		keylen;			/* if there is one only: of its key columns */
@@ -66,17 +88,18 @@ typedef struct Appending
 
 /* Find out where the entries of a tail page end. */
 static void
-find_end(HybIndex *ix, HybCache *cache, int lane, Buffer buf, Appending *appending)
+find_end(HybIndex *ix, int lane, Buffer buf, Appending *appending)
 {
+	HybCache   *cache = appending->cache;
+	const TailHints *hints = appending->hints;
 	Page		page = BufferGetPage(buf);
 	BlockNumber block = BufferGetBlockNumber(buf);
 	uint64		generation = hyb_page_opaque(page)->stamp;
 	uint16		from = HYB_DELTA_FIRST;
 
 	Assert(hyb_page_is_mine(buf));
-	if (cache->hint_end_generation == generation &&
-		hyb_lane_end_block(cache->hint_end) == block)
-		from = hyb_lane_end_offset(cache->hint_end);
+	if (hints->end_generation == generation && hyb_lane_end_block(hints->end) == block)
+		from = hyb_lane_end_offset(hints->end);
 	if (!hyb_delta_is_end(page, from) && hyb_slot_find(cache))
 	{
 		/*
@@ -98,13 +121,12 @@ find_end(HybIndex *ix, HybCache *cache, int lane, Buffer buf, Appending *appendi
  * next append of this one.
  */
 static inline void
-announce(HybCache *cache, uint64 generation, int lane, uint64 end,
-		 const Appending *appending)
+announce(const Appending *appending, uint64 generation, int lane, uint64 end)
 {
-	hyb_slot_publish(cache, generation, lane, end);
-	hyb_slot_note_together(cache, appending->keylen == 0);
-	cache->hint_end_generation = generation;
-	cache->hint_end = end;
+	hyb_slot_publish(appending->cache, generation, lane, end);
+	hyb_slot_note_together(appending->cache, appending->keylen == 0);
+	appending->hints->end_generation = generation;
+	appending->hints->end = end;
 }
 
 /*
@@ -216,8 +238,8 @@ enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
  * it is being read.
  */
 static bool
-append_to_tail(HybIndex *ix, HybCache *cache, uint64 generation, int lane,
-			   Buffer buf, Appending *appending)
+append_to_tail(HybIndex *ix, uint64 generation, int lane, Buffer buf,
+			   Appending *appending)
 {
 	Page		page = BufferGetPage(buf);
 	uint16		from = appending->from;
@@ -233,7 +255,7 @@ append_to_tail(HybIndex *ix, HybCache *cache, uint64 generation, int lane,
 	Assert(hyb_page_is_mine(buf) && hyb_page_opaque(page)->stamp == generation);
 	Assert(!BlockNumberIsValid(hyb_page_opaque(page)->link) &&
 		   (hyb_page_opaque(page)->flags & HYB_DELTA_CLOSED) == 0);
-	(void) hyb_slot_find(cache);
+	(void) hyb_slot_find(appending->cache);
 	hyb_wal_begin(&set, ix->rel);
 	START_CRIT_SECTION();
 	end = begin - from + put_entries(page, appending, &lower);
@@ -242,7 +264,7 @@ append_to_tail(HybIndex *ix, HybCache *cache, uint64 generation, int lane,
 	hyb_wal_range(&set, buf, from, hyb_lane_end_offset(end) - from);
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
-	announce(cache, generation, lane, end, appending);
+	announce(appending, generation, lane, end);
 	full = hyb_lane_end_offset(end) + appending->last > ((PageHeader) page)->pd_upper;
 	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
 		hyb_stage_try_enter(ix, generation, lane, begin, &access);
@@ -273,7 +295,7 @@ lock_tail(HybIndex *ix, BlockNumber block, uint64 generation)
  * was filled.
  */
 static bool
-append_to_new_page(HybIndex *ix, HybCache *cache, int lane, Appending *appending)
+append_to_new_page(HybIndex *ix, int lane, Appending *appending)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
@@ -290,14 +312,14 @@ append_to_new_page(HybIndex *ix, HybCache *cache, int lane, Appending *appending
 	if (BlockNumberIsValid(old_block))
 	{
 		old = lock_tail(ix, old_block, generation);
-		find_end(ix, cache, lane, old, appending);
+		find_end(ix, lane, old, appending);
 		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
 			page_has_room(BufferGetPage(old), appending))
 		{
 			/* another backend has added a page before us */
-			set_tail_hints(cache, &meta->active);
+			set_tail_hints(appending->hints, &meta->active);
 			UnlockReleaseBuffer(metabuf);
-			return append_to_tail(ix, cache, generation, lane, old, appending);
+			return append_to_tail(ix, generation, lane, old, appending);
 		}
 	}
 
@@ -310,7 +332,7 @@ append_to_new_page(HybIndex *ix, HybCache *cache, int lane, Appending *appending
 	hyb_space_take(ix, metabuf, &take);
 	HYB_POINT("delta-page");
 	new_block = BufferGetBlockNumber(take.page);
-	(void) hyb_slot_find(cache);
+	(void) hyb_slot_find(appending->cache);
 	hyb_wal_begin(&set, ix->rel);
 
 	START_CRIT_SECTION();
@@ -340,9 +362,10 @@ append_to_new_page(HybIndex *ix, HybCache *cache, int lane, Appending *appending
 	END_CRIT_SECTION();
 
 	if (!BufferIsValid(old))
-		hyb_cache_count_change(cache);	/* versions lack the new lane's head */
-	announce(cache, generation, lane, end, appending);
-	set_tail_hints(cache, &meta->active);
+		hyb_cache_count_change(appending->cache);	/* versions lack the new
+													 * lane's head */
+	announce(appending, generation, lane, end);
+	set_tail_hints(appending->hints, &meta->active);
 
 	hyb_space_take_release(&take);
 	if (BufferIsValid(old))
@@ -356,7 +379,7 @@ append_to_new_page(HybIndex *ix, HybCache *cache, int lane, Appending *appending
  * if *lane should get a page first.
  */
 static Buffer
-lock_some_tail(HybIndex *ix, HybCache *cache, int *lane)
+lock_some_tail(HybIndex *ix, TailHints *hints, int *lane)
 {
 	int			unopened = -1;
 	bool		busy = false;
@@ -364,23 +387,23 @@ lock_some_tail(HybIndex *ix, HybCache *cache, int *lane)
 
 	for (int i = 0; i < HYB_LANES; i++)
 	{
-		*lane = (cache->lane + i) % HYB_LANES;
+		*lane = (hints->lane + i) % HYB_LANES;
 
 		/* VACUUM may have cut the file since, but not its tails */
-		if (BlockNumberIsValid(cache->hint_tail[*lane]) &&
-			!hyb_page_exists(ix, cache->hint_tail[*lane]))
-			load_hints(ix, cache);
-		if (!BlockNumberIsValid(cache->hint_tail[*lane]))
+		if (BlockNumberIsValid(hints->tail[*lane]) &&
+			!hyb_page_exists(ix, hints->tail[*lane]))
+			load_hints(ix, hints);
+		if (!BlockNumberIsValid(hints->tail[*lane]))
 		{
 			if (unopened < 0 || *lane < unopened)
 				unopened = *lane;
 			continue;
 		}
-		buf = hyb_page_read_recent(ix, cache->hint_tail[*lane], HYB_METAPAGE_BLKNO,
-								   cache->hint_buffer);
+		buf = hyb_page_read_recent(ix, hints->tail[*lane], HYB_METAPAGE_BLKNO,
+								   hints->buffer);
 		if (ConditionalLockBuffer(buf))
 		{
-			cache->hint_buffer = buf;
+			hints->buffer = buf;
 			return buf;
 		}
 		ReleaseBuffer(buf);
@@ -392,8 +415,8 @@ lock_some_tail(HybIndex *ix, HybCache *cache, int *lane)
 		*lane = busy ? unopened : 0;
 		return InvalidBuffer;
 	}
-	*lane = cache->lane;
-	buf = hyb_page_read(ix, cache->hint_tail[*lane], HYB_METAPAGE_BLKNO);
+	*lane = hints->lane;
+	buf = hyb_page_read(ix, hints->tail[*lane], HYB_METAPAGE_BLKNO);
 	LockBuffer(buf, BUFFER_LOCK_EXCLUSIVE);
 	return buf;
 }
@@ -403,53 +426,57 @@ static bool
 append(HybIndex *ix, Appending *appending)
 {
 	HybCache   *cache = hyb_cache_get(ix);
+	TailHints  *hints = hyb_cache_piece_of(cache, &hints_piece);
 
-	if (cache->hint_generation == 0 && hyb_cache_version_is_current(cache))
-		set_tail_hints(cache, &cache->version->active);
-	else if (cache->hint_generation == 0)
-		load_hints(ix, cache);
+	Assert(hints->lane >= 0 && hints->lane < HYB_LANES);
+	appending->cache = cache;
+	appending->hints = hints;
+	if (hints->generation == 0 && hyb_cache_version_is_current(cache))
+		set_tail_hints(hints, &cache->version->active);
+	else if (hints->generation == 0)
+		load_hints(ix, hints);
 	for (;;)
 	{
 		int			lane;
-		Buffer		buf = lock_some_tail(ix, cache, &lane);
+		Buffer		buf = lock_some_tail(ix, hints, &lane);
 		HybPageOpaque *opaque;
 
 		if (!BufferIsValid(buf))
 		{
-			cache->lane = lane;
-			return append_to_new_page(ix, cache, lane, appending);
+			hints->lane = lane;
+			return append_to_new_page(ix, lane, appending);
 		}
 
 		/* where the file was cut it may be extended just now */
 		if (PageIsNew(BufferGetPage(buf)) ||
-			!hyb_page_check(ix, buf, HYB_PAGE_DELTA, cache->hint_generation) ||
+			!hyb_page_check(ix, buf, HYB_PAGE_DELTA, hints->generation) ||
 			(opaque = hyb_page_opaque(BufferGetPage(buf)))->link != InvalidBlockNumber)
 		{
 			/* the lane, or the index, has moved on */
 			BlockNumber block = BufferGetBlockNumber(buf);
-			uint64		generation = cache->hint_generation;
+			uint64		generation = hints->generation;
 
 			UnlockReleaseBuffer(buf);
-			load_hints(ix, cache);
+			load_hints(ix, hints);
 
 			/*
 			 * Or the page is damaged: with the metapage locked, where lanes
 			 * do not move, that is told apart.
 			 */
-			if (cache->hint_generation == generation && cache->hint_tail[lane] == block)
-				return append_to_new_page(ix, cache, lane, appending);
+			if (hints->generation == generation && hints->tail[lane] == block)
+				return append_to_new_page(ix, lane, appending);
 			continue;
 		}
 		Assert(lane >= 0 && lane < HYB_LANES);
-		cache->lane = lane;
-		find_end(ix, cache, lane, buf, appending);
+		hints->lane = lane;
+		find_end(ix, lane, buf, appending);
 		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
 			!page_has_room(BufferGetPage(buf), appending))
 		{
 			UnlockReleaseBuffer(buf);
-			return append_to_new_page(ix, cache, lane, appending);
+			return append_to_new_page(ix, lane, appending);
 		}
-		return append_to_tail(ix, cache, cache->hint_generation, lane, buf, appending);
+		return append_to_tail(ix, hints->generation, lane, buf, appending);
 	}
 }
 

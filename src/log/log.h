@@ -16,6 +16,9 @@
 #include "shared/directory.h"
 #include "shared/index_cache.h"
 
+/* Once, when the library is loaded. */
+extern void hyb_log_init(void);
+
 /* ---- appending (append.c) ---- */
 
 /*

@@ -60,7 +60,7 @@ cache_assert_valid(const HybCache *cache)
 {
 	Assert(cache->local_serial != 0 && cache->local_serial <= local_serials);
 	Assert(cache->key.incarnation != 0);
-	Assert(cache->busy >= 0 && cache->lane >= 0 && cache->lane < HYB_LANES);
+	Assert(cache->busy >= 0);
 	/* trees of its own: both or neither */
 	Assert((cache->stage == NULL) == (cache->arena == NULL));
 	Assert(cache->busy == 0 || cache->arena != NULL);

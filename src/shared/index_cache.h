@@ -44,15 +44,6 @@ typedef struct HybCache
 	pg_atomic_uint64 *changes;	/* of the directory, or a constant; NULL:
 								 * none, so versions are not kept */
 
-	/* append.c: where to append, checked when the page is locked */
-	uint64		hint_generation;	/* 0: no hints */
-	BlockNumber hint_tail[HYB_LANES];
-	Buffer		hint_buffer;	/* where the page appended to last was */
-	uint64		hint_end_generation;
-	uint64		hint_end;		/* where this backend's last append to it
-								 * ended: hyb_lane_end */
-	int			lane;			/* preferred */
-
 	/* open_stage.c: trees in backend memory */
 	HybStage   *stage;
 	HybArena   *arena;
@@ -125,11 +116,18 @@ typedef struct HybCachePiece
 /* Once for each piece, when the library is loaded. */
 extern void hyb_cache_add_piece(HybCachePiece *piece);
 
-/* The piece in an index's cache, until another cache is opened. */
+/* The piece in a cache. */
+static inline void *
+hyb_cache_piece_of(HybCache *cache, const HybCachePiece *piece)
+{
+	return (char *) cache + piece->offset;
+}
+
+/* That in an index's cache, until another cache is opened. */
 static inline void *
 hyb_cache_piece(const HybIndex *ix, const HybCachePiece *piece)
 {
-	return (char *) hyb_cache_get(ix) + piece->offset;
+	return hyb_cache_piece_of(hyb_cache_get(ix), piece);
 }
 
 /* Add one to a counter of an upper layer; hyb_log_stats has its sum. */
