@@ -26,6 +26,7 @@
 
 #include "log/delta.h"
 #include "log/log.h"
+#include "log/own_trees.h"
 #include "log/stage_access.h"
 #include "miscadmin.h"
 #include "store/meta.h"
@@ -50,6 +51,7 @@ void
 hyb_log_init(void)
 {
 	hyb_cache_add_piece(&hints_piece);
+	hyb_cache_add_piece(&hyb_own_trees_piece);
 }
 
 static inline void

@@ -9,6 +9,7 @@
 #include "base/server.h"
 #include "log/delta.h"
 #include "log/log.h"
+#include "log/own_trees.h"
 #include "log/stage_access.h"
 #include "miscadmin.h"
 #include "storage/proclist.h"
@@ -374,6 +375,7 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
 			 const HybFetchedItem *item)
 {
 	HybCache   *cache = hyb_cache_get(ix);
+	HybOwnTrees *own = hyb_own_trees(cache);
 	HybEntry	entry = {
 		.bytes = batch->keys.data + item->key_off,
 		.keylen = item->keylen,
@@ -384,9 +386,9 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
 
 	if (cache->key.in_recovery)
 		return;
-	if (cache->stage != NULL && cache->busy == 0 &&
-		(tree = hyb_stage_tree(cache->stage, generation)) != NULL)
-		flag_log_entry(ix, tree, cache->arena, &entry, HYB_ENTRY_KILLED);
+	if (own->stage != NULL && own->busy == 0 &&
+		(tree = hyb_stage_tree(own->stage, generation)) != NULL)
+		flag_log_entry(ix, tree, own->arena, &entry, HYB_ENTRY_KILLED);
 
 	if (!has_shared_trees(cache))
 	{
@@ -449,11 +451,12 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 				  const HybEntry *dead, int ndead)
 {
 	HybCache   *cache = hyb_cache_get(ix);
+	HybOwnTrees *own = hyb_own_trees(cache);
 	HybTree    *tree;
 
-	if (cache->stage != NULL && cache->busy == 0 &&
-		(tree = hyb_stage_tree(cache->stage, generation)) != NULL)
-		flag_dead_entries(ix, tree, cache->arena, dead, ndead);
+	if (own->stage != NULL && own->busy == 0 &&
+		(tree = hyb_stage_tree(own->stage, generation)) != NULL)
+		flag_dead_entries(ix, tree, own->arena, dead, ndead);
 
 	while (hyb_slot_find(cache))
 	{
@@ -483,12 +486,10 @@ void
 hyb_log_stats(HybIndex *ix, bool nowait, HybLogStats *stats)
 {
 	HybCache   *cache = hyb_cache_get(ix);
-	HybStage   *stage = NULL;
+	HybStage   *stage = hyb_own_trees(cache)->stage;
 
 	memset(stats, 0, sizeof(*stats));
-	if (cache->stage != NULL)
-		stage = cache->stage;
-	else if (hyb_slot_find(cache))
+	if (stage == NULL && hyb_slot_find(cache))
 	{
 		hyb_arena_attach();
 		if (!nowait)

@@ -27,6 +27,7 @@
 
 #include "access/xact.h"
 #include "log/delta.h"
+#include "log/own_trees.h"
 #include "log/stage_access.h"
 #include "store/settings.h"
 #include "utils/timestamp.h"
@@ -233,9 +234,11 @@ is_read_often(HybCache *cache)
 static bool
 wants_tree(HybCache *cache, const HybVersion *version)
 {
+	const HybOwnTrees *own = hyb_own_trees(cache);
+
 	if (cache->is_temp || cache->tree_generation == version->active.number ||
-		(cache->stage != NULL &&
-		 cache->stage->trees[HYB_ACTIVE].generation == version->active.number))
+		(own->stage != NULL &&
+		 own->stage->trees[HYB_ACTIVE].generation == version->active.number))
 		return true;
 	if (hyb_slot_find(cache) && cache->shared->tree_bytes > 0)
 		return true;

@@ -14,6 +14,7 @@
 #include "base/compat.h"
 
 #include "access/xact.h"
+#include "log/own_trees.h"
 #include "log/stage_access.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -38,12 +39,6 @@
  * may have had the stage for something else.
  */
 #define HYB_MAX_WAITS	3
-
-/* How often a backend that uses its own trees tries shared memory again. */
-#define HYB_PRIVATE_MS		1000
-
-/* How long a backend reads a log in place that it has had no memory for. */
-#define HYB_IN_PLACE_MS		10000
 
 void
 hyb_stage_lock(const HybIndex *ix, HybSharedSlot *shared, LWLockMode mode)
@@ -343,26 +338,24 @@ static HybStageResult
 open_private(HybIndex *ix, const HybVersion *version, int want,
 			 HybStageAccess *access)
 {
-	HybCache   *cache = access->cache;
+	HybOwnTrees *own = hyb_own_trees(access->cache);
 	HybStageResult volatile result = HYB_STAGE_MEMORY;
 	uint32		wanted = HYB_RESERVE_MIN;
 
 	/* the tree is not whole while a comparison function runs */
-	if (cache->busy > 0)
+	if (own->busy > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("comparison function of index \"%s\" uses the index itself",
 						RelationGetRelationName(ix->rel))));
-	if (GetCurrentStatementStartTimestamp() < cache->in_place_until)
-		return HYB_STAGE_MEMORY;
-	(void) hyb_slot_find(cache);
-	hyb_cache_make_private(cache);
+	hyb_own_trees_make(access->cache);
+	(void) hyb_own_trees_find_slot(own);
 	access->shared = NULL;
 	access->brief = false;
-	access->stage = cache->stage;
-	access->arena = cache->arena;
+	access->stage = own->stage;
+	access->arena = own->arena;
 
-	cache->busy++;
+	own->busy++;
 	PG_TRY();
 	{
 		if (hyb_stage_is_caught_up(ix, access, version, want))
@@ -375,32 +368,20 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 				!reserve_more(ix, access, &wanted))
 				break;
 
-			/*
-			 * If the shared slot went to another index meanwhile, what it
-			 * said is worth nothing; hyb_slot_find tells the tree.
-			 */
-			if (result == HYB_STAGE_READY && cache->shared != NULL &&
-				!hyb_slot_valid(cache))
-			{
-				(void) hyb_slot_find(cache);
-				result = HYB_STAGE_MEMORY;
-			}
+			if (result == HYB_STAGE_READY && !hyb_own_trees_find_slot(own))
+				result = HYB_STAGE_MORE;
 		}
 	}
 	PG_CATCH();
 	{
-		cache->busy--;
+		own->busy--;
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	if (result != HYB_STAGE_READY)
-		cache->busy--;
+		own->busy--;
 	if (result == HYB_STAGE_MEMORY)
-	{
-		hyb_cache_drop_private(cache);
-		cache->in_place_until = GetCurrentStatementStartTimestamp() +
-			HYB_IN_PLACE_MS * INT64CONST(1000);
-	}
+		(void) hyb_read_lacks(own, HYB_READ_OWN, version->active.number);
 	return result;
 }
 
@@ -411,6 +392,8 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 			   bool pure, HybStageAccess *access)
 {
 	HybCache   *cache = hyb_cache_get(ix);
+	HybOwnTrees *own = hyb_own_trees(cache);
+	HybReadForm form;
 
 	access->cache = cache;
 	access->shared = NULL;
@@ -418,15 +401,15 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 	access->nentered = 0;
 	if (version->frozen.number == 0)
 		want &= ~HYB_FETCH_FROZEN;
+	form = hyb_read_form(own, pure && !cache->is_temp ? HYB_READ_SHARED : HYB_READ_OWN,
+						 version->active.number);
 	if (!pure)
 	{
 		/* it tells of appends */
 		if (hyb_slot_create(cache))
 			hyb_slot_touch(cache);
 	}
-	else if (!cache->is_temp &&
-			 (cache->private_generation != version->active.number ||
-			  GetCurrentStatementStartTimestamp() >= cache->private_until))
+	if (form == HYB_READ_SHARED)
 	{
 		HybStageResult result = open_shared(ix, version, want, access);
 
@@ -436,15 +419,15 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 			 * where some keys are not pure, the backend will need its trees
 			 * again
 			 */
-			if (result == HYB_STAGE_READY && cache->arena != NULL && cache->busy == 0 &&
+			if (result == HYB_STAGE_READY && own->stage != NULL && own->busy == 0 &&
 				ix->desc->pure == HYB_PURE)
-				hyb_cache_drop_private(cache);
+				hyb_own_trees_drop(own);
 			return result;
 		}
-		cache->private_generation = version->active.number;
-		cache->private_until = GetCurrentStatementStartTimestamp() +
-			HYB_PRIVATE_MS * INT64CONST(1000);
+		form = hyb_read_lacks(own, HYB_READ_SHARED, version->active.number);
 	}
+	if (form == HYB_READ_PAGES)
+		return HYB_STAGE_MEMORY;
 	return open_private(ix, version, want, access);
 }
 
@@ -460,11 +443,11 @@ request_merge(HybCache *cache)
 void
 hyb_stage_close(HybStageAccess *access)
 {
-	Assert(access->shared != NULL || access->cache->busy > 0);
+	Assert(access->shared != NULL || hyb_own_trees(access->cache)->busy > 0);
 	if (access->shared != NULL)
 		LWLockRelease(&access->shared->lock);
 	else
-		access->cache->busy--;
+		hyb_own_trees(access->cache)->busy--;
 	if (unlikely(access->cache->merge_wanted))
 		request_merge(access->cache);
 }

@@ -1,7 +1,7 @@
 /*
  * index_cache.c
- * What a backend keeps about each index: the shared slot, the version, trees
- * of its own.
+ * What a backend keeps about each index: the shared slot, the version, pieces
+ * of upper layers.
  *
  * A reader makes the shared slot before it locks pages of the log to build
  * trees.  An appender, or a merge that changes the generations, only looks for
@@ -31,9 +31,6 @@
 /* One use of this number reads the clock; the rest take the statement's start. */
 #define HYB_TOUCH_CLOCK		64
 
-/* Indexes that a backend has trees of its own for, at most. */
-#define HYB_PRIVATE_MAX		64
-
 static HTAB *caches = NULL;
 static Size cache_size = MAXALIGN(sizeof(HybCache));
 static HybCachePiece *pieces = NULL;
@@ -60,10 +57,6 @@ cache_assert_valid(const HybCache *cache)
 {
 	Assert(cache->local_serial != 0 && cache->local_serial <= local_serials);
 	Assert(cache->key.incarnation != 0);
-	Assert(cache->busy >= 0);
-	/* trees of its own: both or neither */
-	Assert((cache->stage == NULL) == (cache->arena == NULL));
-	Assert(cache->busy == 0 || cache->arena != NULL);
 	Assert(!cache->version_valid || (cache->version != NULL && cache->changes != NULL));
 	Assert(!cache->is_temp || cache->shared == NULL);
 	Assert((cache->shared == NULL) == (cache->shared_serial == 0));
@@ -71,77 +64,6 @@ cache_assert_valid(const HybCache *cache)
 #else
 #define cache_assert_valid(cache) ((void) (cache))
 #endif
-
-/* ---- trees in backend memory ---- */
-
-static HybCache *private_caches[HYB_PRIVATE_MAX];
-static int	nprivate = 0;
-
-static void discard(HybCache *cache);
-
-void
-hyb_cache_drop_private(HybCache *cache)
-{
-	if (cache->arena == NULL)
-		return;
-	Assert(cache->busy == 0);
-	cache_assert_valid(cache);
-	hyb_arena_drop(cache->arena);
-	cache->arena = NULL;
-	cache->stage = NULL;
-	for (int i = 0; i < nprivate; i++)
-	{
-		if (private_caches[i] != cache)
-			continue;
-		nprivate--;
-		memmove(&private_caches[i], &private_caches[i + 1],
-				(nprivate - i) * sizeof(HybCache *));
-	}
-	Assert(nprivate >= 0);
-}
-
-/*
- * Keep the memory of other indexes' private trees below what is allowed for
- * shared ones, and their number small.  The newest come last.
- */
-static void
-limit_private(HybCache *except)
-{
-	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
-
-	for (int i = 0; i < nprivate &&
-		 (hyb_arena_private() > budget || nprivate == HYB_PRIVATE_MAX);)
-	{
-		HybCache   *cache = private_caches[i];
-
-		if (cache == except || cache->busy > 0)
-			i++;
-		else if (cache->tied)
-			hyb_cache_drop_private(cache);
-		else
-			discard(cache);
-	}
-}
-
-void
-hyb_cache_make_private(HybCache *cache)
-{
-	HybArena   *arena;
-
-	limit_private(cache);
-	if (cache->arena != NULL)
-		return;
-	if (nprivate == HYB_PRIVATE_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("comparison functions use too many hybrid indexes at a time")));
-	arena = hyb_arena_create(TopMemoryContext);
-	cache->stage = MemoryContextAllocZero(arena->context, sizeof(HybStage));
-	cache->arena = arena;
-	Assert(nprivate < HYB_PRIVATE_MAX);
-	private_caches[nprivate++] = cache;
-	cache_assert_valid(cache);
-}
 
 /* ---- backend-local ---- */
 
@@ -155,29 +77,36 @@ hyb_cache_add_piece(HybCachePiece *piece)
 	cache_size += MAXALIGN(piece->size);
 }
 
-/*
- * Free a cache that is not in use.  A handle that still refers to it finds
- * another serial.
- */
+/* A handle that still refers to the cache finds another serial. */
 static void
-discard(HybCache *cache)
+release_pieces(HybCache *cache)
 {
-	Assert(cache->busy == 0);
-	hyb_cache_drop_private(cache);
-	if (cache->version != NULL)
-		pfree(cache->version);
 	for (HybCachePiece *piece = pieces; piece != NULL; piece = piece->next)
 		if (piece->release != NULL)
-			piece->release((char *) cache + piece->offset);
+			piece->release(hyb_cache_piece_of(cache, piece));
+	memset(cache + 1, 0, cache_size - sizeof(HybCache));
 	cache->local_serial = 0;
+}
+
+void
+hyb_cache_let_go(HybCache *cache)
+{
+	if (cache->tied)
+		return;
+	for (HybCachePiece *piece = pieces; piece != NULL; piece = piece->next)
+		if (piece->wanted != NULL && piece->wanted(hyb_cache_piece_of(cache, piece)))
+			return;
+	release_pieces(cache);
+	if (cache->version != NULL)
+		pfree(cache->version);
 	hash_search(caches, &cache->key, HASH_REMOVE, NULL);
 }
 
 /*
  * The relation cache drops its entry: callback of the memory context.  The
  * index is not open then.  Any change of the index's catalog rows drops the
- * entry, that of ANALYZE for one.  So a cache with trees of its own stays
- * until it is used again, or until the trees have to go; there are few.
+ * entry, that of ANALYZE for one.  So a cache with trees of the backend's own
+ * stays until it is used again, or until the trees have to go; there are few.
  */
 static void
 relation_gone(void *arg)
@@ -185,8 +114,7 @@ relation_gone(void *arg)
 	HybCache   *cache = arg;
 
 	cache->tied = false;
-	if (cache->arena == NULL)
-		discard(cache);
+	hyb_cache_let_go(cache);
 }
 
 static void
@@ -252,7 +180,7 @@ hyb_cache_open(HybIndex *ix)
 /*
  * The process comes to have shared memory.  What it keeps about indexes is of no
  * database's life, refers to no counter of changes, and is not found again.  The
- * caches stay until their relation cache's entries go, but not their trees.
+ * caches stay until their relation cache's entries go, but not their pieces.
  */
 static void
 forget_caches(void)
@@ -264,10 +192,7 @@ forget_caches(void)
 		return;
 	hash_seq_init(&seq, caches);
 	while ((cache = hash_seq_search(&seq)) != NULL)
-	{
-		hyb_cache_drop_private(cache);
-		cache->local_serial = 0;
-	}
+		release_pieces(cache);
 }
 
 static void *no_memory;
@@ -278,17 +203,12 @@ const HybSharedPart hyb_cache_part = {
 
 /* ---- shared slots ---- */
 
-/*
- * Refer to another shared slot, or to none.  What the old one said of appends
- * the new one has not heard of.
- */
+/* Refer to another shared slot, or to none. */
 static void
 refer(HybCache *cache, HybSharedSlot *shared)
 {
 	cache->shared = shared;
 	cache->shared_serial = shared != NULL ? pg_atomic_read_u64(&shared->serial) : 0;
-	if (cache->stage != NULL)
-		hyb_tree_happens(cache->stage, HYB_ACTIVE, HYB_TREE_SLOT_LOST);
 	Assert(shared == NULL || !cache->is_temp);
 }
 

@@ -3,8 +3,7 @@
  * What a backend keeps about one index, and the current version.
  *
  * A HybCache is backend-local and found by the index's identity.  It refers to
- * the shared slot of the index, if there is one.  It holds the version, tail
- * pages to append to, and trees of its own where shared memory is lacking.
+ * the shared slot of the index, if there is one.  It holds the version.
  * Upper layers keep pieces of their own there (HybCachePiece).
  *
  * It lives as long as the relation cache's entry of the index.  A backend may
@@ -26,7 +25,6 @@ typedef struct HybCache
 	bool		is_temp;
 	bool		tied;			/* `gone` is registered */
 	bool		changing;		/* see hyb_version_prepare */
-	int			busy;			/* in use by functions up the stack */
 	uint32		touches;
 
 	HybSharedSlot *shared;		/* NULL: none known */
@@ -44,14 +42,6 @@ typedef struct HybCache
 	pg_atomic_uint64 *changes;	/* of the directory, or a constant; NULL:
 								 * none, so versions are not kept */
 
-	/* open_stage.c: trees in backend memory */
-	HybStage   *stage;
-	HybArena   *arena;
-	uint64		private_generation; /* shared memory is not tried while this
-									 * is the active generation, until */
-	TimestampTz private_until;
-	TimestampTz in_place_until; /* there was no memory for a tree: logs are
-								 * read in place until then */
 	bool		merge_wanted;	/* the tree was lost too often */
 
 	/* fetch.c: short logs */
@@ -109,12 +99,18 @@ typedef struct HybCachePiece
 {
 	Size		size;
 	void		(*release) (void *piece);	/* the cache goes; may be NULL */
+	bool		(*wanted) (const void *piece);	/* the cache stays without the
+												 * relation cache's entry; may
+												 * be NULL */
 	Size		offset;			/* in the cache; hyb_cache_add_piece sets it */
 	struct HybCachePiece *next; /* the same */
 } HybCachePiece;
 
 /* Once for each piece, when the library is loaded. */
 extern void hyb_cache_add_piece(HybCachePiece *piece);
+
+/* Free it, unless the relation cache has an entry or a piece is wanted. */
+extern void hyb_cache_let_go(HybCache *cache);
 
 /* The piece in a cache. */
 static inline void *
@@ -194,13 +190,6 @@ extern bool hyb_slot_together(const HybIndex *ix);
 
 /* Note that the trees are in use. */
 extern void hyb_slot_touch(HybCache *cache);
-
-/*
- * Trees in backend memory: make them, unless there are some, and drop others
- * if they take too much; drop them.
- */
-extern void hyb_cache_make_private(HybCache *cache);
-extern void hyb_cache_drop_private(HybCache *cache);
 
 /*
  * Have all backends read the metapage again that keep a version: it has been
