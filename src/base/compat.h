@@ -98,7 +98,7 @@ extern int	no_such_variable
  * HYB_WAIT_EVENT utils/wait_event.h: extensions name their wait events.
  *
  * old_snapshot_threshold is gone; before, it needs utils/snapmgr.h.  A generated
- * column's expression can be changed.
+ * column's expression can be changed.  HYB_LOCAL_XID needs storage/proc.h.
  *
  * HYB_BUILD_WORKERS: workers for CREATE INDEX.  Before, the server plans them for
  * btree only; it does not for TRUNCATE, where the table is empty.  Needs
@@ -116,6 +116,7 @@ extern int	no_such_variable
 #define HYB_MAY_REFRESH RangeVarCallbackMaintainsTable
 #define HYB_RESTRICT_SEARCH_PATH() RestrictSearchPath()
 #define HYB_ARRAY_LENGTH(root, node) estimate_array_length((root), (node))
+#define HYB_LOCAL_XID (MyProc->vxid.lxid)
 #define HYB_SNAPSHOTS_EXPIRE() false
 #define HYB_TEST_FOR_OLD_SNAPSHOT(snapshot, rel, page) ((void) 0)
 #define HYB_CHANGES_COLUMN(type) \
@@ -136,6 +137,7 @@ extern int	no_such_variable
 							  PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, \
 							  true, 0, false))
 #define HYB_ARRAY_LENGTH(root, node) ((double) estimate_array_length(node))
+#define HYB_LOCAL_XID (MyProc->lxid)
 #define HYB_SNAPSHOTS_EXPIRE() OldSnapshotThresholdActive()
 #define HYB_TEST_FOR_OLD_SNAPSHOT(snapshot, rel, page) \
 	TestForOldSnapshot((snapshot), (rel), (page))

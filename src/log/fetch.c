@@ -117,26 +117,6 @@ collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 		frozen->reader.lost : active->reader.lost;
 }
 
-/* The same, for a private stage: an error has to say that it is not in use. */
-static BlockNumber
-collect_private(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
-				HybStageAccess *access, int want, HybFetched *batch)
-{
-	BlockNumber volatile lost = InvalidBlockNumber;
-
-	PG_TRY();
-	{
-		lost = collect(ix, version, fetch, access, want, batch);
-	}
-	PG_CATCH();
-	{
-		hyb_stage_close(access);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	return lost;
-}
-
 static void
 flush_counters(HybCache *cache, HybStage *stage)
 {
@@ -243,10 +223,7 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 	if (result != HYB_STAGE_READY)
 		return result;
 	batch->knows_dead &= access.shared != NULL;
-	if (access.shared != NULL)
-		*lost = collect(ix, version, portion, &access, which, batch);
-	else
-		*lost = collect_private(ix, version, portion, &access, which, batch);
+	*lost = collect(ix, version, portion, &access, which, batch);
 	if (uncounted(access.cache) >= HYB_COUNTER_FLUSH)
 		flush_counters(access.cache, access.stage);
 	/* not exact without the list's lock */
@@ -322,32 +299,21 @@ const char *
 hyb_log_verify(HybIndex *ix, const HybVersion *version)
 {
 	HybStageAccess access;
-	const char *volatile error = NULL;
+	const char *error = NULL;
 
 	if (hyb_stage_open(ix, version, HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
 					   false, ix->desc->pure != HYB_IMPURE, &access) != HYB_STAGE_READY)
 		return NULL;
-	PG_TRY();
+	for (int which = HYB_FROZEN; which <= HYB_ACTIVE && error == NULL; which++)
 	{
-		for (int which = HYB_FROZEN; which <= HYB_ACTIVE && error == NULL; which++)
-		{
-			HybTreeUse	use;
-			HybLogReader reader;
+		HybTreeUse	use;
+		HybLogReader reader;
 
-			hyb_tree_use(&use, ix, &access.stage->trees[which], access.arena,
-						 &reader);
-			error = hyb_tree_verify(&use);
-			hyb_log_reader_end(&reader);
-		}
+		hyb_tree_use(&use, ix, &access.stage->trees[which], access.arena,
+					 &reader);
+		error = hyb_tree_verify(&use);
+		hyb_log_reader_end(&reader);
 	}
-	PG_CATCH();
-	{
-		/* a shared stage's lock goes with the error */
-		if (access.shared == NULL)
-			hyb_stage_close(&access);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
 	hyb_stage_close(&access);
 	return error;
 }
@@ -386,7 +352,7 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
 
 	if (cache->key.in_recovery)
 		return;
-	if (own->stage != NULL && own->busy == 0 &&
+	if (own->stage != NULL && !hyb_own_trees_busy(own) &&
 		(tree = hyb_stage_tree(own->stage, generation)) != NULL)
 		flag_log_entry(ix, tree, own->arena, &entry, HYB_ENTRY_KILLED);
 
@@ -454,7 +420,7 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 	HybOwnTrees *own = hyb_own_trees(cache);
 	HybTree    *tree;
 
-	if (own->stage != NULL && own->busy == 0 &&
+	if (own->stage != NULL && !hyb_own_trees_busy(own) &&
 		(tree = hyb_stage_tree(own->stage, generation)) != NULL)
 		flag_dead_entries(ix, tree, own->arena, dead, ndead);
 

@@ -17,6 +17,7 @@
 #include "log/own_trees.h"
 #include "log/stage_access.h"
 #include "miscadmin.h"
+#include "storage/proc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
@@ -339,11 +340,11 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 			 HybStageAccess *access)
 {
 	HybOwnTrees *own = hyb_own_trees(access->cache);
-	HybStageResult volatile result = HYB_STAGE_MEMORY;
+	HybStageResult result = HYB_STAGE_MEMORY;
 	uint32		wanted = HYB_RESERVE_MIN;
 
 	/* the tree is not whole while a comparison function runs */
-	if (own->busy > 0)
+	if (hyb_own_trees_busy(own))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("comparison function of index \"%s\" uses the index itself",
@@ -355,31 +356,22 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 	access->stage = own->stage;
 	access->arena = own->arena;
 
-	own->busy++;
-	PG_TRY();
+	own->user = HYB_LOCAL_XID;
+	own->subuser = GetCurrentSubTransactionId();
+	if (hyb_stage_is_caught_up(ix, access, version, want))
+		return HYB_STAGE_READY;
+	while (result == HYB_STAGE_MEMORY || result == HYB_STAGE_MORE)
 	{
-		if (hyb_stage_is_caught_up(ix, access, version, want))
-			result = HYB_STAGE_READY;
-		while (result == HYB_STAGE_MEMORY || result == HYB_STAGE_MORE)
-		{
-			CHECK_FOR_INTERRUPTS();
-			result = hyb_stage_catch_up(ix, access, version, want);
-			if (result == HYB_STAGE_MEMORY &&
-				!reserve_more(ix, access, &wanted))
-				break;
-
-			if (result == HYB_STAGE_READY && !hyb_own_trees_find_slot(own))
-				result = HYB_STAGE_MORE;
-		}
+		CHECK_FOR_INTERRUPTS();
+		result = hyb_stage_catch_up(ix, access, version, want);
+		if (result == HYB_STAGE_MEMORY &&
+			!reserve_more(ix, access, &wanted))
+			break;
+		if (result == HYB_STAGE_READY && !hyb_own_trees_find_slot(own))
+			result = HYB_STAGE_MORE;
 	}
-	PG_CATCH();
-	{
-		own->busy--;
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
 	if (result != HYB_STAGE_READY)
-		own->busy--;
+		own->subuser = InvalidSubTransactionId;
 	if (result == HYB_STAGE_MEMORY)
 		(void) hyb_read_lacks(own, HYB_READ_OWN, version->active.number);
 	return result;
@@ -419,7 +411,7 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 			 * where some keys are not pure, the backend will need its trees
 			 * again
 			 */
-			if (result == HYB_STAGE_READY && own->stage != NULL && own->busy == 0 &&
+			if (result == HYB_STAGE_READY && own->stage != NULL && !hyb_own_trees_busy(own) &&
 				ix->desc->pure == HYB_PURE)
 				hyb_own_trees_drop(own);
 			return result;
@@ -443,11 +435,11 @@ request_merge(HybCache *cache)
 void
 hyb_stage_close(HybStageAccess *access)
 {
-	Assert(access->shared != NULL || hyb_own_trees(access->cache)->busy > 0);
+	Assert(access->shared != NULL || hyb_own_trees_busy(hyb_own_trees(access->cache)));
 	if (access->shared != NULL)
 		LWLockRelease(&access->shared->lock);
 	else
-		hyb_own_trees(access->cache)->busy--;
+		hyb_own_trees(access->cache)->subuser = InvalidSubTransactionId;
 	if (unlikely(access->cache->merge_wanted))
 		request_merge(access->cache);
 }

@@ -24,6 +24,7 @@
 
 #include "access/xact.h"
 #include "log/own_trees.h"
+#include "storage/proc.h"
 #include "store/settings.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -53,12 +54,20 @@ HybCachePiece hyb_own_trees_piece = {
 	.wanted = has_trees
 };
 
+/* An error ends the use with the transaction or subtransaction that it aborts. */
+bool
+hyb_own_trees_busy(const HybOwnTrees *own)
+{
+	return own->subuser != InvalidSubTransactionId &&
+		own->user == HYB_LOCAL_XID && SubTransactionIsActive(own->subuser);
+}
+
 static inline void
 own_trees_assert_valid(const HybOwnTrees *own)
 {
 	/* both or neither */
 	Assert((own->stage == NULL) == (own->arena == NULL));
-	Assert(own->busy >= 0 && (own->busy == 0 || own->stage != NULL));
+	Assert(own->stage != NULL || !hyb_own_trees_busy(own));
 	Assert((own->slot == NULL) == (own->slot_serial == 0));
 }
 
@@ -70,7 +79,7 @@ hyb_own_trees_drop(void *piece)
 	own_trees_assert_valid(own);
 	if (own->arena == NULL)
 		return;
-	Assert(own->busy == 0 && nowners > 0);
+	Assert(!hyb_own_trees_busy(own) && nowners > 0);
 	hyb_arena_drop(own->arena);
 	own->arena = NULL;
 	own->stage = NULL;
@@ -94,7 +103,7 @@ limit_trees(const HybOwnTrees *except)
 
 		if (hyb_arena_private() <= budget && nowners < OWNERS_MAX)
 			break;
-		if (own == except || own->busy > 0)
+		if (own == except || hyb_own_trees_busy(own))
 			continue;
 		hyb_own_trees_drop(own);
 		hyb_cache_let_go(own->cache);

@@ -20,7 +20,9 @@ typedef struct HybOwnTrees
 {
 	HybStage   *stage;			/* NULL: there are none */
 	HybArena   *arena;			/* that they are in */
-	int			busy;			/* in use by functions up the stack */
+	LocalTransactionId user;	/* functions up the stack of this transaction
+								 * and subtransaction use them, if it runs */
+	SubTransactionId subuser;	/* 0: none do */
 	dlist_node	node;			/* of the list of those that there are */
 	HybCache   *cache;			/* that this is a piece of */
 	HybSharedSlot *slot;		/* has told them of appends; NULL: none has */
@@ -41,6 +43,9 @@ hyb_own_trees(HybCache *cache)
 /* Make trees, unless there are some, and drop others if they take too much. */
 extern void hyb_own_trees_make(HybCache *cache);
 extern void hyb_own_trees_drop(void *piece);
+
+/* Are they in use by functions up the stack? */
+extern bool hyb_own_trees_busy(const HybOwnTrees *own);
 
 /*
  * Look for the slot that tells of appends.  If it is not the one that has told

@@ -8,6 +8,7 @@
 
 #include "access/xact.h"
 #include "log/own_trees.h"
+#include "storage/proc.h"
 #include "unit.h"
 #include "utils/timestamp.h"
 
@@ -27,7 +28,16 @@ GetCurrentStatementStartTimestamp(void)
 	return now;
 }
 
-/* ---- of index_cache.c and settings.c ---- */
+/* ---- of the server, index_cache.c and settings.c ---- */
+
+static PGPROC process;
+PGPROC	   *MyProc = &process;
+
+bool
+SubTransactionIsActive(SubTransactionId subxid)
+{
+	return subxid == 1;
+}
 
 int			hyb_dynamic_memory_kb = 1024;
 
