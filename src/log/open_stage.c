@@ -149,6 +149,14 @@ claim_retry(HybStage *stage)
 	return room > used && hyb_stage_claim_retry(stage, room - used);
 }
 
+static void
+request_merge(const HybCache *cache)
+{
+	hyb_slots_set_scarce();
+	if (hyb_slot_evicted != NULL)
+		hyb_slot_evicted(&cache->index);
+}
+
 /* Give up, and free what has been built. */
 static void
 note_no_room(HybIndex *ix, HybStageAccess *access, const HybVersion *version)
@@ -156,6 +164,7 @@ note_no_room(HybIndex *ix, HybStageAccess *access, const HybVersion *version)
 	uint64		generation = version->active.number;
 	HybStage   *stage;
 	uint64		size;
+	bool		lost_often;
 
 	if (!lock_shared_stage(ix, access, LW_EXCLUSIVE))
 		return;
@@ -167,12 +176,13 @@ note_no_room(HybIndex *ix, HybStageAccess *access, const HybVersion *version)
 	}
 	stage = access->stage;
 	hyb_stage_note_loss(stage, generation);
-	if (hyb_stage_lost_often(stage, generation))
-		access->cache->merge_wanted = true;
+	lost_often = hyb_stage_lost_often(stage, generation);
 	size = hyb_stage_bytes(stage);
 	hyb_slot_clear_trees(access->shared);
 	hyb_stage_note_no_room(stage, generation, size);
 	unlock_shared_stage(access);
+	if (lost_often)
+		request_merge(access->cache);
 }
 
 /*
@@ -308,8 +318,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 			if (hyb_stage_lacks_room(access->stage, version->active.number))
 				hyb_tree_happens(access->stage, HYB_ACTIVE, HYB_TREE_HAS_ROOM);
 			/* read under the exclusive lock: nothing can come between */
-			if (hyb_stage_lost_often(access->stage, version->active.number))
-				cache->merge_wanted = true;
+			access->merge_wanted = hyb_stage_lost_often(access->stage, version->active.number);
 			hyb_arena_trim(access->arena);
 			return HYB_STAGE_READY;
 		}
@@ -387,10 +396,9 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 	HybOwnTrees *own = hyb_own_trees(cache);
 	HybReadForm form;
 
+	memset(access, 0, sizeof(*access));
 	access->cache = cache;
-	access->shared = NULL;
 	access->brief = brief;
-	access->nentered = 0;
 	if (version->frozen.number == 0)
 		want &= ~HYB_FETCH_FROZEN;
 	form = hyb_read_form(own, pure && !cache->is_temp ? HYB_READ_SHARED : HYB_READ_OWN,
@@ -423,15 +431,6 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 	return open_private(ix, version, want, access);
 }
 
-static void
-request_merge(HybCache *cache)
-{
-	cache->merge_wanted = false;
-	hyb_slots_set_scarce();
-	if (hyb_slot_evicted != NULL)
-		hyb_slot_evicted(&cache->index);
-}
-
 void
 hyb_stage_close(HybStageAccess *access)
 {
@@ -440,7 +439,7 @@ hyb_stage_close(HybStageAccess *access)
 		LWLockRelease(&access->shared->lock);
 	else
 		hyb_own_trees(access->cache)->subuser = InvalidSubTransactionId;
-	if (unlikely(access->cache->merge_wanted))
+	if (unlikely(access->merge_wanted))
 		request_merge(access->cache);
 }
 
@@ -500,18 +499,16 @@ hyb_stage_entered(HybStageAccess *access)
 	Assert(LWLockHeldByMeInMode(&access->shared->lock, LW_EXCLUSIVE));
 	hyb_stage_assert_valid(access->stage);
 	access->shared->tree_bytes = hyb_stage_bytes(access->stage);
-	hyb_stage_close(access);
+	LWLockRelease(&access->shared->lock);
 }
 
 void
 hyb_log_catch_up(HybIndex *ix, const HybVersion *version)
 {
 	HybCache   *cache = hyb_cache_get(ix);
-	HybStageAccess access;
+	HybStageAccess access = {.cache = cache};
 	uint32		wanted = HYB_RESERVE_MIN;
 
-	access.cache = cache;
-	access.brief = false;
 	for (int i = 0; i < HYB_CATCH_UP_ROUNDS; i++)
 	{
 		HybStageResult result = HYB_STAGE_STALE;

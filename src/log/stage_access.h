@@ -31,6 +31,8 @@ typedef struct HybStageAccess
 	HybSharedSlot *shared;		/* locked; NULL: a backend-local stage */
 	bool		brief;			/* the caller would rather read the log in
 								 * place than wait for a tree to be built */
+	bool		merge_wanted;	/* the shared tree was lost too often: closing
+								 * it requests a merge */
 	uint32		nentered;		/* entries, since the stage was locked; of a
 								 * brief caller all */
 } HybStageAccess;

@@ -42,8 +42,6 @@ typedef struct HybCache
 	pg_atomic_uint64 *changes;	/* of the directory, or a constant; NULL:
 								 * none, so versions are not kept */
 
-	bool		merge_wanted;	/* the tree was lost too often */
-
 	/* fetch.c: short logs */
 	uint64		tree_generation;	/* while this is the active one its log is
 									 * not read in place */
@@ -160,8 +158,8 @@ extern bool hyb_slot_create(HybCache *cache);
  * Called, if set, when a slot was evicted whose index, of this database, has
  * entries in its log.
  * Its tree is lost, so the index should be merged.  Also called when a tree
- * was lost and built again too often.  The caller of hyb_slot_create, or
- * hyb_stage_close, may hold locks.
+ * was lost and built again too often.  The caller of hyb_slot_create,
+ * hyb_stage_open or hyb_stage_close may hold locks.
  */
 extern void (*hyb_slot_evicted) (const HybSlotIndex *index);
 
