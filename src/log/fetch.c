@@ -358,8 +358,7 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
 
 	if (!has_shared_trees(cache))
 	{
-		cache->tree_generation = generation;	/* pages have no hints: have a
-												 * tree */
+		hyb_log_wants_tree(cache, generation);	/* pages have no hints */
 		return;
 	}
 	hyb_desc_prepare_pure(ix->desc);

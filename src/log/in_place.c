@@ -216,18 +216,35 @@ memory_is_short(void)
 		hyb_arena_budget() / 8 * HYB_SHORT_EIGHTHS;
 }
 
+/* What a backend knows of reads of a short log. */
+typedef struct ShortLog
+{
+	uint64		tree_generation;	/* while this is the active one its log is
+									 * not read in place */
+	TimestampTz since;			/* when counting reads began */
+	uint32		reads;
+} ShortLog;
+
+HybCachePiece hyb_short_log_piece = {.size = sizeof(ShortLog)};
+
+void
+hyb_log_wants_tree(HybCache *cache, uint64 generation)
+{
+	((ShortLog *) hyb_cache_piece_of(cache, &hyb_short_log_piece))->tree_generation = generation;
+}
+
 /* Count a read; are there too many? */
 static bool
-is_read_often(HybCache *cache)
+is_read_often(ShortLog *log)
 {
 	TimestampTz now = GetCurrentStatementStartTimestamp();
 
-	if (now > cache->short_since + HYB_SHORT_MS * INT64CONST(1000))
+	if (now > log->since + HYB_SHORT_MS * INT64CONST(1000))
 	{
-		cache->short_since = now;
-		cache->short_reads = 0;
+		log->since = now;
+		log->reads = 0;
 	}
-	return ++cache->short_reads > HYB_SHORT_READS;
+	return ++log->reads > HYB_SHORT_READS;
 }
 
 /* Is there a tree, or should there be one? */
@@ -235,8 +252,9 @@ static bool
 wants_tree(HybCache *cache, const HybVersion *version)
 {
 	const HybOwnTrees *own = hyb_own_trees(cache);
+	ShortLog   *log = hyb_cache_piece_of(cache, &hyb_short_log_piece);
 
-	if (cache->is_temp || cache->tree_generation == version->active.number ||
+	if (cache->is_temp || log->tree_generation == version->active.number ||
 		(own->stage != NULL &&
 		 own->stage->trees[HYB_ACTIVE].generation == version->active.number))
 		return true;
@@ -244,9 +262,9 @@ wants_tree(HybCache *cache, const HybVersion *version)
 		return true;
 	if (!memory_is_short())
 		return true;
-	if (!is_read_often(cache))
+	if (!is_read_often(log))
 		return false;
-	cache->tree_generation = version->active.number;
+	log->tree_generation = version->active.number;
 	return true;
 }
 
@@ -293,7 +311,7 @@ hyb_log_read_short(HybIndex *ix, const HybVersion *version,
 	if (read_log(&r, version, &active, which))
 		return true;
 	if (hyb_version_is_current(ix, version))
-		cache->tree_generation = active.number; /* it has become longer */
+		hyb_log_wants_tree(cache, active.number);	/* it has become longer */
 	return false;
 }
 

@@ -133,6 +133,10 @@ extern bool hyb_log_read_unfinished(HybIndex *ix, const HybVersion *version,
 									const HybFetch *fetch, int which,
 									HybFetched *batch);
 
+/* A piece of the index's cache.  This generation's log is to be read through a tree. */
+extern HybCachePiece hyb_short_log_piece;
+extern void hyb_log_wants_tree(HybCache *cache, uint64 generation);
+
 /*
  * The same where there is no memory for trees: reads any log, and takes as long as
  * that is.  False if the version is not current.

@@ -42,12 +42,6 @@ typedef struct HybCache
 	pg_atomic_uint64 *changes;	/* of the directory, or a constant; NULL:
 								 * none, so versions are not kept */
 
-	/* fetch.c: short logs */
-	uint64		tree_generation;	/* while this is the active one its log is
-									 * not read in place */
-	TimestampTz short_since;	/* when counting short_reads began */
-	uint32		short_reads;
-
 	/* fetch.c: not yet added to the shared counters */
 	uint32		counters[HYB_STAGE_COUNTERS];
 
