@@ -241,7 +241,7 @@ hyb_filter_note(const HybIndex *ix, HybFilterAsker asker, int level,
 	Assert(asker < HYB_FILTER_ASKERS && level >= 0 && level < HYB_MAX_LEVELS);
 	Assert(outcome < HYB_PROBE_OUTCOMES);
 	Assert(abs(habit->debt) <= FILTER_MEMORY && habit->interval <= FILTER_MAX_INTERVAL);
-	hyb_cache_count(ix, outcome);
+	hyb_log_count(ix, outcome);
 	if (outcome == HYB_PROBE_NEGATIVE)
 	{
 		habit->debt = Max(habit->debt - FILTER_PAYS, -FILTER_MEMORY);

@@ -401,7 +401,7 @@ above_static(UniqueSearch *search, const HybVersion *version, bool *above)
 
 	/* an empty static stage says nothing about the keys */
 	if (*above && top->len > 0)
-		hyb_cache_count(search->ix, HYB_UNIQUE_ABOVE);
+		hyb_log_count(search->ix, HYB_UNIQUE_ABOVE);
 	return true;
 }
 
@@ -478,8 +478,8 @@ search_static(UniqueSearch *search, const HybVersion *version)
 	for (int i = version->nlevels; i-- > 0 && !above && result == SEARCH_UNIQUE;)
 		result = search_level(search, version, i);
 	if (!above && result != SEARCH_AGAIN)
-		hyb_cache_count(search->ix, search->in_static ? HYB_UNIQUE_PRESENT :
-						HYB_UNIQUE_ABSENT);
+		hyb_log_count(search->ix, search->in_static ? HYB_UNIQUE_PRESENT :
+					  HYB_UNIQUE_ABSENT);
 	return result;
 }
 

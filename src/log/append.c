@@ -53,6 +53,7 @@ hyb_log_init(void)
 	hyb_cache_add_piece(&hints_piece);
 	hyb_cache_add_piece(&hyb_own_trees_piece);
 	hyb_cache_add_piece(&hyb_short_log_piece);
+	hyb_cache_add_piece(&hyb_counters_piece);
 }
 
 static inline void

@@ -31,6 +31,8 @@
 /* A backend adds its counters to the shared ones when they come to this. */
 #define HYB_COUNTER_FLUSH	64
 
+HybCachePiece hyb_counters_piece = {.size = sizeof(uint32[HYB_STAGE_COUNTERS])};
+
 /* ---- fetching ---- */
 
 /* One generation's entries of what is fetched. */
@@ -57,10 +59,10 @@ start_tree(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 	{
 		if (!hyb_tree_maybe(tree, access->arena, fetch->point_hash))
 		{
-			access->cache->counters[HYB_BLOOM_MISSES]++;
+			hyb_log_count(ix, HYB_BLOOM_MISSES);
 			return;
 		}
-		access->cache->counters[HYB_BLOOM_HITS]++;
+		hyb_log_count(ix, HYB_BLOOM_HITS);
 	}
 	if (which == HYB_FROZEN &&
 		hyb_pos_compare(ix->desc, lo, &version->watermark) < 0)
@@ -117,25 +119,21 @@ collect(HybIndex *ix, const HybVersion *version, const HybFetch *fetch,
 		frozen->reader.lost : active->reader.lost;
 }
 
+/* Add the counters to those of the stage, if they come to `least`. */
 static void
-flush_counters(HybCache *cache, HybStage *stage)
+flush_counters(HybCache *cache, HybStage *stage, uint32 least)
 {
+	uint32	   *counters = hyb_cache_piece_of(cache, &hyb_counters_piece);
+	uint32		sum = 0;
+
 	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
+		sum += counters[i];
+	for (int i = 0; i < HYB_STAGE_COUNTERS && sum >= least; i++)
 	{
-		if (cache->counters[i] > 0)
-			pg_atomic_fetch_add_u64(&stage->counters[i], cache->counters[i]);
-		cache->counters[i] = 0;
+		if (counters[i] > 0)
+			pg_atomic_fetch_add_u64(&stage->counters[i], counters[i]);
+		counters[i] = 0;
 	}
-}
-
-static inline uint32
-uncounted(const HybCache *cache)
-{
-	uint32		n = 0;
-
-	for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
-		n += cache->counters[i];
-	return n;
 }
 
 /*
@@ -224,8 +222,7 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 		return result;
 	batch->knows_dead &= access.shared != NULL;
 	*lost = collect(ix, version, portion, &access, which, batch);
-	if (uncounted(access.cache) >= HYB_COUNTER_FLUSH)
-		flush_counters(access.cache, access.stage);
+	flush_counters(access.cache, access.stage, HYB_COUNTER_FLUSH);
 	/* not exact without the list's lock */
 	*waited_for = access.shared != NULL &&
 		!proclist_is_empty(&access.shared->lock.waiters);
@@ -476,11 +473,11 @@ hyb_log_stats(HybIndex *ix, bool nowait, HybLogStats *stats)
 	{
 		/* no entry was ever inserted: this backend's are all that is known */
 		for (int i = 0; i < HYB_STAGE_COUNTERS; i++)
-			stats->counters[i] = cache->counters[i];
+			stats->counters[i] = ((uint32 *) hyb_cache_piece_of(cache, &hyb_counters_piece))[i];
 		return;
 	}
 
-	flush_counters(cache, stage);
+	flush_counters(cache, stage, 0);
 	stats->tree_bytes = hyb_stage_bytes(stage);
 	for (int which = HYB_FROZEN; which <= HYB_ACTIVE; which++)
 	{

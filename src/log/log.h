@@ -171,6 +171,17 @@ typedef struct HybLogStats
 	uint64		counters[HYB_STAGE_COUNTERS];
 } HybLogStats;
 
+/* Those of an index that were not yet added to the shared ones. */
+extern HybCachePiece hyb_counters_piece;
+
+/* Add one to a counter; hyb_log_stats has its sum. */
+static inline void
+hyb_log_count(const HybIndex *ix, int counter)
+{
+	Assert(counter >= 0 && counter < HYB_STAGE_COUNTERS);
+	((uint32 *) hyb_cache_piece(ix, &hyb_counters_piece))[counter]++;
+}
+
 /* Halve n shared counters, from `first` on, unless the trees are locked. */
 extern void hyb_log_age_counters(HybIndex *ix, int first, int n);
 

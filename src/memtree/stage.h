@@ -11,7 +11,7 @@
 #include "store/meta.h"
 
 /*
- * Counters (hyb_cache_count).  The first ones are of upper layers, which know
+ * Counters (hyb_log_count).  The first ones are of upper layers, which know
  * what they count.  The last two count how often Bloom filters said maybe, and
  * no.
  */

@@ -200,7 +200,7 @@ begin_range(HybScan *so)
 	pgstat_count_index_scan(so->ix->rel);
 	/* the planner's look at an end of the index has another kind of snapshot */
 	if (so->scan->xs_want_itup && IsMVCCSnapshot(so->scan->xs_snapshot))
-		hyb_cache_count(so->ix, HYB_INDEX_ONLY_SCANS);
+		hyb_log_count(so->ix, HYB_INDEX_ONLY_SCANS);
 	HYB_COUNT_SEARCH(so->scan);
 	mode->log_limit = HYB_SCAN_LOG_LIMIT;
 	mode->probe = hyb_filter_try(so->ix, hyb_scan_asker(&so->keys));

@@ -29,9 +29,9 @@
 
 #include "access/relscan.h"
 #include "access/visibilitymap.h"
+#include "log/log.h"
 #include "scan/index_scan.h"
 #include "scan/scan.h"
-#include "shared/index_cache.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -215,7 +215,7 @@ look(HybScan *so, HybScanHabits *habits, int distance, int reach)
 			ahead->waiting++;
 			Assert(ahead->waiting <= HYB_AHEAD_MAX && ahead->max <= HYB_AHEAD_MAX);
 			ahead->asked++;
-			hyb_cache_count(so->ix, HYB_HEAP_PREFETCHES);
+			hyb_log_count(so->ix, HYB_HEAP_PREFETCHES);
 			habits->calm = 0;
 			habits->look_interval = CALM_WAIT_MIN;
 			n = LOOK_MAX;

@@ -42,9 +42,6 @@ typedef struct HybCache
 	pg_atomic_uint64 *changes;	/* of the directory, or a constant; NULL:
 								 * none, so versions are not kept */
 
-	/* fetch.c: not yet added to the shared counters */
-	uint32		counters[HYB_STAGE_COUNTERS];
-
 	/* what upper layers keep: HybCachePiece */
 } HybCache;
 
@@ -116,14 +113,6 @@ static inline void *
 hyb_cache_piece(const HybIndex *ix, const HybCachePiece *piece)
 {
 	return hyb_cache_piece_of(hyb_cache_get(ix), piece);
-}
-
-/* Add one to a counter of an upper layer; hyb_log_stats has its sum. */
-static inline void
-hyb_cache_count(const HybIndex *ix, int counter)
-{
-	Assert(counter >= 0 && counter < HYB_STAGE_COUNTERS);
-	hyb_cache_get(ix)->counters[counter]++;
 }
 
 /* Does the cache's shared slot still belong to the index? */
