@@ -94,8 +94,8 @@ typedef struct Appending
 static void
 find_end(HybIndex *ix, int lane, Buffer buf, Appending *appending)
 {
-	HybCache   *cache = appending->cache;
 	const TailHints *hints = appending->hints;
+	HybCache   *cache = appending->cache;
 	Page		page = BufferGetPage(buf);
 	BlockNumber block = BufferGetBlockNumber(buf);
 	uint64		generation = hyb_page_opaque(page)->stamp;
@@ -127,8 +127,12 @@ find_end(HybIndex *ix, int lane, Buffer buf, Appending *appending)
 static inline void
 announce(const Appending *appending, uint64 generation, int lane, uint64 end)
 {
-	hyb_slot_publish(appending->cache, generation, lane, end);
-	hyb_slot_note_together(appending->cache, appending->keylen == 0);
+	HybCache   *cache = appending->cache;
+	bool		together = appending->keylen == 0;
+
+	hyb_slot_publish(cache, generation, lane, end);
+	if (hyb_slot_valid(cache) && cache->shared->together != together)
+		cache->shared->together = together;
 	appending->hints->end_generation = generation;
 	appending->hints->end = end;
 }

@@ -41,13 +41,6 @@
  */
 #define HYB_MAX_WAITS	3
 
-void
-hyb_stage_lock(const HybIndex *ix, HybSharedSlot *shared, LWLockMode mode)
-{
-	hyb_desc_prepare_pure(ix->desc);
-	LWLockAcquire(&shared->lock, mode);
-}
-
 /* Chunks to reserve next, room for larger filters included. */
 static bool
 reserve_more(HybIndex *ix, HybStageAccess *access, uint32 *wanted)
@@ -99,7 +92,8 @@ reach_shared_stage(HybStageAccess *access)
 static bool
 lock_shared_stage(const HybIndex *ix, HybStageAccess *access, LWLockMode mode)
 {
-	hyb_stage_lock(ix, access->cache->shared, mode);
+	hyb_desc_prepare_pure(ix->desc);
+	LWLockAcquire(&access->cache->shared->lock, mode);
 	return reach_shared_stage(access);
 }
 
@@ -426,9 +420,8 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 		}
 		form = hyb_read_lacks(own, HYB_READ_SHARED, version->active.number);
 	}
-	if (form == HYB_READ_PAGES)
-		return HYB_STAGE_MEMORY;
-	return open_private(ix, version, want, access);
+	return form == HYB_READ_PAGES ? HYB_STAGE_MEMORY :
+		open_private(ix, version, want, access);
 }
 
 void

@@ -87,36 +87,26 @@ hyb_own_trees_drop(void *piece)
 	nowners--;
 }
 
-/*
- * Keep the memory of other indexes' trees below what is allowed for shared ones,
- * and their number small.
- */
-static void
-limit_trees(const HybOwnTrees *except)
-{
-	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
-	dlist_mutable_iter iter;
-
-	dlist_foreach_modify(iter, &owners)
-	{
-		HybOwnTrees *own = dlist_container(HybOwnTrees, node, iter.cur);
-
-		if (hyb_arena_private() <= budget && nowners < OWNERS_MAX)
-			break;
-		if (own == except || hyb_own_trees_busy(own))
-			continue;
-		hyb_own_trees_drop(own);
-		hyb_cache_let_go(own->cache);
-	}
-}
-
 void
 hyb_own_trees_make(HybCache *cache)
 {
 	HybOwnTrees *own = hyb_own_trees(cache);
+	uint64		budget = (uint64) hyb_dynamic_memory_kb * 1024;
 	HybArena   *arena;
+	dlist_mutable_iter iter;
 
-	limit_trees(own);
+	/* trees of other indexes go, while there is too much of them all */
+	dlist_foreach_modify(iter, &owners)
+	{
+		HybOwnTrees *other = dlist_container(HybOwnTrees, node, iter.cur);
+
+		if (hyb_arena_private() <= budget && nowners < OWNERS_MAX)
+			break;
+		if (other == own || hyb_own_trees_busy(other))
+			continue;
+		hyb_own_trees_drop(other);
+		hyb_cache_let_go(other->cache);
+	}
 	if (own->arena != NULL)
 		return;
 	if (nowners == OWNERS_MAX)

@@ -111,9 +111,6 @@ extern bool hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
 							const HybEntry *entry);
 extern void hyb_stage_entered(HybStageAccess *access);
 
-/* Lock a slot; pure keys may be compared then. */
-extern void hyb_stage_lock(const HybIndex *ix, HybSharedSlot *shared, LWLockMode mode);
-
 /* ---- reading the log in place (in_place.c) ---- */
 
 /* Pages of a log that is read in place until its tree is finished. */

@@ -154,15 +154,6 @@ extern void (*hyb_slot_evicted) (const HybSlotIndex *index);
 extern void hyb_slot_publish(HybCache *cache, uint64 generation, int lane,
 							 uint64 end);
 
-/* Note whether an append was of entries that a statement had gathered. */
-static inline void
-hyb_slot_note_together(HybCache *cache, bool together)
-{
-	if (cache->shared != NULL && hyb_slot_valid(cache) &&
-		cache->shared->together != together)
-		cache->shared->together = together;
-}
-
 /*
  * Did the last append bring entries that a statement had gathered?  Says no if this
  * backend does not know the slot.
