@@ -225,6 +225,8 @@ hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
 	HybGeneration active = meta->active;
+	HybCache   *cache = hyb_cache_get(ix);
+	bool		known;
 
 	hyb_merge_facts_of_meta(ix, meta, facts);
 	UnlockReleaseBuffer(metabuf);
@@ -233,11 +235,16 @@ hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 	facts->memory_budget = hyb_arena_budget();
 	facts->memory_used = hyb_arena_used();
 	facts->elastic = hyb_tree_elastic(ix->desc);
-	facts->does_not_fit = hyb_slot_does_not_fit(ix, active.number);
+
+	/* the slot is not locked: hints */
+	known = hyb_slot_find(cache);
+	facts->does_not_fit = known && hyb_stage_lacks_room(&cache->shared->stage, active.number);
 	/* looks at all slots */
 	if (hyb_memory_is_short(facts))
-		facts->largest_tree = hyb_slot_is_largest(ix);
-	if (ix->desc->pure == HYB_IMPURE || hyb_slot_is_impure(ix, active.number))
+		facts->largest_tree = known && cache->shared->tree_bytes > 0 &&
+			cache->shared->tree_bytes >= hyb_slots_largest();
+	if (ix->desc->pure == HYB_IMPURE ||
+		(known && hyb_stage_is_impure(&cache->shared->stage, active.number)))
 		facts->memory_budget /= PRIVATE_PART;
 	return hyb_policy_need(facts);
 }

@@ -367,38 +367,11 @@ hyb_cache_count_change(HybCache *cache)
 }
 
 bool
-hyb_slot_does_not_fit(HybIndex *ix, uint64 generation)
-{
-	HybCache   *cache = hyb_cache_get(ix);
-
-	return hyb_slot_find(cache) &&
-		hyb_stage_lacks_room(&cache->shared->stage, generation);
-}
-
-bool
-hyb_slot_is_impure(HybIndex *ix, uint64 generation)
-{
-	HybCache   *cache = hyb_cache_get(ix);
-
-	return hyb_slot_find(cache) &&
-		hyb_stage_is_impure(&cache->shared->stage, generation);
-}
-
-bool
 hyb_slot_together(const HybIndex *ix)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 
 	return cache->shared != NULL && hyb_slot_valid(cache) && cache->shared->together;
-}
-
-bool
-hyb_slot_is_largest(HybIndex *ix)
-{
-	HybCache   *cache = hyb_cache_get(ix);
-
-	return hyb_slot_find(cache) && cache->shared->tree_bytes > 0 &&
-		cache->shared->tree_bytes >= hyb_slots_largest();
 }
 
 /* ---- the current version ---- */

@@ -169,18 +169,6 @@ extern void hyb_slot_touch(HybCache *cache);
  */
 extern void hyb_cache_count_change(HybCache *cache);
 
-/* Have backends given up keeping this generation's tree in shared memory? */
-extern bool hyb_slot_does_not_fit(HybIndex *ix, uint64 generation);
-
-/* Has the generation a key that keeps it out of shared memory (key/pure.h)? */
-extern bool hyb_slot_is_impure(HybIndex *ix, uint64 generation);
-
-/*
- * Does this index use the most shared memory?  The answer may be stale, as
- * those of the two above may.
- */
-extern bool hyb_slot_is_largest(HybIndex *ix);
-
 /* ---- the current version ---- */
 
 /*
