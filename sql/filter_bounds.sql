@@ -118,7 +118,7 @@ BEGIN
 	want := fb_answers(ncols, made.forth, made.back);
 	DROP INDEX fb_b;
 	keys := made.shown;
-	FOREACH filter IN ARRAY array['surf, filter_suffix = ' || (array['real', 'hash', 'mixed'])[1 + first % 3], 'points'] LOOP
+	FOREACH filter IN ARRAY array['surf, filter_suffix_bits = ' || (array[4, 0, 9])[1 + first % 3], 'points'] LOOP
 		EXECUTE format('CREATE INDEX fb_h ON fb USING hybrid (%s) INCLUDE (pad) WITH (filter = %s)', made.keys, filter);
 		ALTER INDEX fb_h SET (filter = surf);
 		wrong := fb_difference(want, fb_answers(ncols, made.forth, made.back));

@@ -35,8 +35,8 @@ CREATE FUNCTION fill(lo int, hi int) RETURNS void LANGUAGE sql AS \$\$
 \$\$;
 CREATE UNIQUE INDEX t_id ON t USING hybrid (id) WITH (merge_ratio = 3);
 CREATE INDEX t_k ON t USING hybrid (k DESC NULLS LAST) INCLUDE (id, s) WITH (filter = surf);
-CREATE INDEX t_hash ON t USING hybrid (s) WITH (filter = surf, filter_suffix = hash, filter_suffix_bits = 5);
-CREATE INDEX t_mixed ON t USING hybrid (u) WITH (filter = surf, filter_suffix = mixed);
+CREATE INDEX t_s ON t USING hybrid (s) WITH (filter = surf, filter_suffix_bits = 5);
+CREATE INDEX t_u ON t USING hybrid (u) WITH (filter = surf, filter_suffix_bits = 0);
 CREATE INDEX t_c ON t USING hybrid (c DESC, k);
 CREATE INDEX t_n ON t USING hybrid (n, s);
 CREATE INDEX t_e ON t USING hybrid (upper(s), d) WHERE k % 3 = 0;

@@ -53,11 +53,6 @@ now()
 static void *
 resize(void *old, size_t size)
 {
-	if (size == 0)
-	{
-		free(old);
-		return NULL;
-	}
 	return realloc(old, size);
 }
 
@@ -86,9 +81,8 @@ bytes(const string &s)
 }
 
 static void
-report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
-	   unsigned nbits, bool ints, const vector<string> &stored,
-	   const vector<string> &asked)
+report(const char *variant, unsigned nbits, bool ints,
+	   const vector<string> &stored, const vector<string> &asked)
 {
 	size_t		n = asked.size();
 	size_t		nempty = 0;
@@ -103,7 +97,7 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 
 	for (int i = 0; i < 2; i++)
 	{
-		HybFstBuilder *b = hyb_surf_builder_create(resize, suffix, nbits);
+		HybFstBuilder *b = hyb_fst_builder_create(resize, nbits, HYB_FST_RATIO);
 		double		t = now();
 		size_t		size;
 
@@ -114,16 +108,14 @@ report(const char *variant, HybSurfSuffix suffix, surf::SuffixType their_suffix,
 		hyb_fst_builder_write(b, image);
 		ours.build = std::min(ours.build, (now() - t) / (double) stored.size());
 		ours.bits = (double) size * 8 / (double) stored.size();
-		hyb_fst_builder_free(b);
 		if (!hyb_fst_open(&fst, image, size))
 			abort();
 	}
 	{
 		double		t = now();
 
-		other = new surf::SuRF(stored, true, surf::kSparseDenseRatio, their_suffix,
-							   suffix == HYB_SURF_HASH ? nbits : 0,
-							   suffix == HYB_SURF_REAL ? nbits : 0);
+		other = new surf::SuRF(stored, true, surf::kSparseDenseRatio,
+							   nbits == 0 ? surf::kNone : surf::kReal, 0, nbits);
 		theirs.build = (now() - t) / (double) stored.size();
 		theirs.bits = (double) other->serializedSize() * 8 / (double) stored.size();
 	}
@@ -231,14 +223,11 @@ main(int argc, char **argv)
 	static const struct
 	{
 		const char *name;
-		HybSurfSuffix suffix;
-		surf::SuffixType theirs;
 		unsigned	bits;
 	}			variants[] = {
-		{"Base", HYB_SURF_REAL, surf::kNone, 0},
-		{"Hash4", HYB_SURF_HASH, surf::kHash, 4},
-		{"Real4", HYB_SURF_REAL, surf::kReal, 4},
-		{"Real8", HYB_SURF_REAL, surf::kReal, 8},
+		{"Base", 0},
+		{"Real4", 4},
+		{"Real8", 8},
 	};
 	for (auto &v : variants)
 	{
@@ -247,7 +236,7 @@ main(int argc, char **argv)
 		for (int i = 3; i < argc; i++)
 			wanted_variant |= strcmp(argv[i], v.name) == 0;
 		if (wanted_variant)
-			report(v.name, v.suffix, v.theirs, v.bits, ints, stored, asked);
+			report(v.name, v.bits, ints, stored, asked);
 	}
 	return 0;
 }

@@ -61,9 +61,8 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 		return false;
 	memcpy(&h, image, sizeof(h));
 	if (h.magic != HYB_FST_MAGIC || h.size > size ||
-		(h.flags & ~HYB_FST_EMPTY_KEY) != 0 || h.nkeys == 0 || h.reserved != 0 ||
-		h.hash_bits > 32 || h.real_bits > 32 ||
-		h.suffix_bits != h.hash_bits + h.real_bits)
+		(h.flags & ~HYB_FST_EMPTY_KEY) != 0 || h.nkeys == 0 ||
+		h.suffix_bits > HYB_FST_MAX_SUFFIX)
 		return false;
 
 	fst->nkeys = h.nkeys;
@@ -75,8 +74,6 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	fst->height = h.height;
 	fst->prefix_len = h.prefix_len;
 	fst->flags = h.flags;
-	fst->hash_bits = h.hash_bits;
-	fst->real_bits = h.real_bits;
 	fst->suffix_bits = h.suffix_bits;
 	fst->nwords = (uint32_t) (((uint64_t) h.npos + 63) / 64);
 	fst->nblocks = (fst->nwords + 7) / 8;
@@ -393,9 +390,16 @@ fst_descend(const HybFst *f, HybFstNode *node,
 
 /* ---- leaves against keys ---- */
 
+/* The suffix of a leaf; 0 if it has none. */
 static inline uint64_t
-fst_leaf_suffix(const HybFst *f, uint32_t leaf)
+fst_leaf_suffix(const HybFst *f, const HybFstNode *node,
+				const HybFstEdge *edge)
 {
+	uint32_t	leaf;
+
+	if (f->suffix_bits == 0)
+		return 0;
+	leaf = fst_leaf(f, node, edge);
 	if (leaf >= f->nkeys)
 		return 0;
 	return hyb_bits_get(f->suffixes, (uint64_t) leaf * f->suffix_bits,
@@ -415,17 +419,6 @@ fst_suffix(const uint8_t *key, uint32_t len, uint32_t depth, unsigned n,
 	return v >> (bytes * 8 - n);
 }
 
-/* The key's bits after the trie's that a leaf has; 0 if it has none. */
-static inline uint64_t
-fst_real_suffix(const HybFst *f, const HybFstNode *node,
-				const HybFstEdge *edge)
-{
-	if (f->real_bits == 0)
-		return 0;
-	return fst_leaf_suffix(f, fst_leaf(f, node, edge)) &
-		(~UINT64_C(0) >> (64 - f->real_bits));
-}
-
 /*
  * The key of a leaf with this suffix, whose `depth` bytes in the trie the
  * cut's key begins with, against the cut: -1 below, 1 above, 0 unknown.
@@ -442,9 +435,9 @@ fst_leaf_side(const HybFst *f, uint64_t have, const HybFstCut *cut,
 			return -1;
 		return 0;
 	}
-	if (f->real_bits > 0)
+	if (f->suffix_bits > 0)
 	{
-		uint64_t	want = fst_suffix(cut->key, cut->len, depth, f->real_bits,
+		uint64_t	want = fst_suffix(cut->key, cut->len, depth, f->suffix_bits,
 									  cut->side == HYB_CUT_AFTER ? 0xFF : 0);
 
 		if (have != want)
@@ -458,7 +451,7 @@ static inline int
 fst_edge_side(const HybFst *f, const HybFstNode *node,
 			  const HybFstEdge *edge, const HybFstCut *cut, uint32_t depth)
 {
-	return fst_leaf_side(f, fst_real_suffix(f, node, edge), cut, depth);
+	return fst_leaf_side(f, fst_leaf_suffix(f, node, edge), cut, depth);
 }
 
 /* ---- the way down ---- */
@@ -545,7 +538,6 @@ hyb_fst_lookup(const HybFst *f, const uint8_t *key, uint32_t len)
 	uint32_t	depth = f->prefix_len;
 	HybFstNode	node;
 	HybFstEdge	edge;
-	uint64_t	have;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return len == 0;
@@ -563,17 +555,9 @@ hyb_fst_lookup(const HybFst *f, const uint8_t *key, uint32_t len)
 			break;
 	}
 
-	if (f->suffix_bits == 0)
-		return HYB_ANSWER_MAYBE;
-	have = fst_leaf_suffix(f, fst_leaf(f, &node, &edge));
-	if (f->real_bits > 0 &&
-		(have & (~UINT64_C(0) >> (64 - f->real_bits))) !=
-		fst_suffix(key, len, depth, f->real_bits, 0))
-		return HYB_ANSWER_NO;
-	if (f->hash_bits > 0 &&
-		have >> f->real_bits != hyb_byte_hash(key, len) >> (64 - f->hash_bits))
-		return HYB_ANSWER_NO;
-	return HYB_ANSWER_MAYBE;
+	return f->suffix_bits == 0 ||
+		fst_leaf_suffix(f, &node, &edge) ==
+		fst_suffix(key, len, depth, f->suffix_bits, 0);
 }
 
 /* ---- range lookup ---- */
@@ -751,7 +735,7 @@ hyb_fst_range(const HybFst *f, const HybFstCut *low, const HybFstCut *high)
 		case HYB_FST_END_NONE:
 			return HYB_ANSWER_NO;
 		case HYB_FST_END_LEAF:
-			have = fst_real_suffix(f, &node, &edge);
+			have = fst_leaf_suffix(f, &node, &edge);
 			return fst_leaf_side(f, have, low, depth) >= 0 &&
 				fst_leaf_side(f, have, high, depth) <= 0;
 		case HYB_FST_END_NODE:

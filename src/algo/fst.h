@@ -12,7 +12,7 @@
  * Keys are compared by memcmp, a prefix before what it is a prefix of.  A
  * trie holds each key only as far as it takes to tell it from its neighbours:
  * so answers are one-sided, and a suffix of some bits per key makes wrong ones
- * rarer (HybSurfSuffix).
+ * rarer: the key's bits behind those in the trie.
  *
  * Image, aligned as words of 64 bits are on the machine, native byte order:
  *
@@ -56,18 +56,15 @@ typedef struct HybFstHeader
 	uint32_t	size;			/* of the image */
 	uint16_t	magic;
 	uint8_t		flags;
-	uint8_t		hash_bits;		/* of the suffix: upper part, hash of the key */
-	uint8_t		real_bits;		/* lower part: the key's bits after the trie's */
-	uint8_t		suffix_bits;	/* of both */
+	uint8_t		suffix_bits;	/* of each key */
 	uint16_t	height;			/* levels */
+	uint16_t	prefix_len;
 	uint32_t	nkeys;
 	uint32_t	npos;			/* sparse positions */
 	uint32_t	nnodes;			/* sparse nodes */
 	uint32_t	ndense;			/* dense nodes */
 	uint32_t	dense_children; /* has-child bits of dense nodes */
 	uint32_t	dense_leaves;	/* leaves of dense nodes */
-	uint16_t	prefix_len;
-	uint16_t	reserved;
 } HybFstHeader;
 
 /*
@@ -106,8 +103,6 @@ typedef struct HybFst
 	uint32_t	height;
 	uint32_t	prefix_len;
 	uint32_t	flags;
-	uint32_t	hash_bits;
-	uint32_t	real_bits;
 	uint32_t	suffix_bits;
 	uint32_t	nblocks;
 	uint32_t	nwords;
@@ -171,18 +166,23 @@ extern HybFilterAnswer hyb_fst_count(const HybFst *fst, const HybFstCut *low,
 
 typedef struct HybFstBuilder HybFstBuilder;
 
-/* realloc and free in one: size 0 frees.  Does not return NULL otherwise. */
+/* realloc, for sizes above 0.  Does not return NULL. */
 typedef void *(*HybFstResize) (void *old, size_t size);
 
 /* Size of sparse levels : size of dense levels, at least. */
 #define HYB_FST_RATIO		64
 
-/* `hash_bits` and `real_bits` are at most 32 each. */
+/* Bits of a suffix at most. */
+#define HYB_FST_MAX_SUFFIX	32
+
+/*
+ * With HYB_FST_RATIO this is SuRF, the Succinct Range Filter of Zhang et al.: SuRF-Base
+ * with no bits of suffix, SuRF-Real with some.  Nothing frees a builder but what
+ * `resize` takes memory from.
+ */
 extern HybFstBuilder *hyb_fst_builder_create(HybFstResize resize,
-											 unsigned hash_bits,
-											 unsigned real_bits,
+											 unsigned suffix_bits,
 											 unsigned ratio);
-extern void hyb_fst_builder_free(HybFstBuilder *builder);
 
 /* Start over; keeps memory. */
 extern void hyb_fst_builder_reset(HybFstBuilder *builder);
@@ -200,38 +200,5 @@ extern size_t hyb_fst_builder_finish(HybFstBuilder *builder);
 
 /* Write the image, after finishing; it is aligned as above. */
 extern void hyb_fst_builder_write(const HybFstBuilder *builder, void *image);
-
-/*
- * ---- SuRF, the Succinct Range Filter ----
- *
- * Zhang et al., SIGMOD 2018: a trie of truncated keys that says "no such key" or
- * "maybe".  Each key is kept as far as it takes to tell it from its neighbours
- * (SuRF-Base), with a suffix of
- *
- *		hash bits of the whole key (SuRF-Hash): fewer wrong answers about points
- *		the key's next bits (SuRF-Real): about points and ranges
- *		both (SuRF-Mixed)
- *
- * An answer of HYB_ANSWER_NO is always right.
- */
-typedef enum HybSurfSuffix
-{
-	HYB_SURF_REAL,
-	HYB_SURF_HASH,
-	HYB_SURF_MIXED				/* half and half, the odd bit real */
-} HybSurfSuffix;
-
-/* Bits of either part are at most this. */
-#define HYB_SURF_MAX_SUFFIX		32
-
-static inline HybFstBuilder *
-hyb_surf_builder_create(HybFstResize resize, HybSurfSuffix suffix,
-						unsigned bits)
-{
-	unsigned	hash = suffix == HYB_SURF_HASH ? bits :
-		suffix == HYB_SURF_MIXED ? bits / 2 : 0;
-
-	return hyb_fst_builder_create(resize, hash, bits - hash, HYB_FST_RATIO);
-}
 
 #endif							/* HYB_FST_H */

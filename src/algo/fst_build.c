@@ -32,8 +32,6 @@ typedef struct Level
 struct HybFstBuilder
 {
 	HybFstResize resize;
-	unsigned	hash_bits;
-	unsigned	real_bits;
 	unsigned	suffix_bits;
 	unsigned	ratio;
 	Level	   *levels;
@@ -59,43 +57,17 @@ struct HybFstBuilder
 };
 
 HybFstBuilder *
-hyb_fst_builder_create(HybFstResize resize, unsigned hash_bits,
-					   unsigned real_bits, unsigned ratio)
+hyb_fst_builder_create(HybFstResize resize, unsigned suffix_bits,
+					   unsigned ratio)
 {
 	HybFstBuilder *b = resize(NULL, sizeof(HybFstBuilder));
 
+	HYB_ASSERT(suffix_bits <= HYB_FST_MAX_SUFFIX);
 	memset(b, 0, sizeof(*b));
 	b->resize = resize;
-	b->hash_bits = hash_bits > 32 ? 32 : hash_bits;
-	b->real_bits = real_bits > 32 ? 32 : real_bits;
-	b->suffix_bits = b->hash_bits + b->real_bits;
+	b->suffix_bits = suffix_bits;
 	b->ratio = ratio;
 	return b;
-}
-
-void
-hyb_fst_builder_free(HybFstBuilder *b)
-{
-	HybFstResize resize = b->resize;
-
-	for (uint32_t i = 0; i < b->levels_alloc; i++)
-	{
-		Level	   *level = &b->levels[i];
-
-		if (level->alloc > 0)
-		{
-			resize(level->labels, 0);
-			resize(level->children, 0);
-			resize(level->first, 0);
-		}
-		if (level->suffixes != NULL)
-			resize(level->suffixes, 0);
-	}
-	if (b->levels != NULL)
-		resize(b->levels, 0);
-	if (b->key != NULL)
-		resize(b->key, 0);
-	resize(b, 0);
 }
 
 void
@@ -185,7 +157,7 @@ level_add_suffix(HybFstBuilder *b, Level *level, uint64_t suffix)
 	uint64_t	bit = (uint64_t) level->nleaves++ * b->suffix_bits;
 	size_t		need = (size_t) (bit / 8) + 24;
 
-	HYB_ASSERT(b->suffix_bits == 64 || suffix >> b->suffix_bits == 0);
+	HYB_ASSERT(suffix >> b->suffix_bits == 0);
 	if (b->suffix_bits == 0)
 		return;
 	if (need > level->suffixes_alloc)
@@ -207,30 +179,17 @@ level_add_suffix(HybFstBuilder *b, Level *level, uint64_t suffix)
 	hyb_bits_put(level->suffixes, bit, b->suffix_bits, suffix);
 }
 
-/* The n bits after the first `depth` bytes of a key, zeroes after its end. */
-static uint64_t
-real_suffix(const uint8_t *key, uint32_t len, uint32_t depth, unsigned n)
-{
-	uint64_t	v = 0;
-	unsigned	bytes = (n + 7) / 8;
-
-	HYB_ASSERT(n > 0 && n <= 32);
-	for (uint32_t i = depth; i < depth + bytes; i++)
-		v = (v << 8) | (i < len ? key[i] : 0);
-	return v >> (bytes * 8 - n);
-}
-
+/* The suffix after the first `depth` bytes of the key, zeroes after its end. */
 static uint64_t
 leaf_suffix(const HybFstBuilder *b, uint32_t depth)
 {
 	uint64_t	v = 0;
+	unsigned	bytes = (b->suffix_bits + 7) / 8;
 
-	if (b->hash_bits > 0)
-		v = hyb_byte_hash(b->key, b->len) >> (64 - b->hash_bits);
-	if (b->real_bits > 0)
-		v = (v << b->real_bits) |
-			real_suffix(b->key, b->len, depth, b->real_bits);
-	return v;
+	HYB_ASSERT(depth <= b->len);
+	for (uint32_t i = depth; i < depth + bytes; i++)
+		v = (v << 8) | (i < b->len ? b->key[i] : 0);
+	return v >> (bytes * 8 - b->suffix_bits);
 }
 
 /*
@@ -260,8 +219,7 @@ insert_pending(HybFstBuilder *b, uint32_t next)
 		level = level_use(b, end);
 		level_add(b, level, 0xFF, false, true);
 	}
-	level_add_suffix(b, level, b->suffix_bits == 0 ? 0 :
-					 leaf_suffix(b, end));
+	level_add_suffix(b, level, leaf_suffix(b, end));
 	if (b->npositions > MAX_POSITIONS)
 		b->failed = true;
 }
@@ -413,9 +371,7 @@ hyb_fst_builder_finish(HybFstBuilder *b)
 
 	memset(h, 0, sizeof(*h));
 	h->magic = HYB_FST_MAGIC;
-	h->hash_bits = b->hash_bits;
-	h->real_bits = b->real_bits;
-	h->suffix_bits = b->suffix_bits;
+	h->suffix_bits = (uint8_t) b->suffix_bits;
 	h->nkeys = (uint32_t) b->nkeys;
 	if (!finish_levels(b))
 		return 0;

@@ -27,9 +27,8 @@ surf_resize(void *old, size_t size)
 static void *
 surf_builder_create(const HybIndex *ix)
 {
-	return hyb_surf_builder_create(surf_resize,
-								   (HybSurfSuffix) hyb_filter_suffix(ix->rel),
-								   hyb_filter_suffix_bits(ix->rel));
+	return hyb_fst_builder_create(surf_resize, hyb_filter_suffix_bits(ix->rel),
+								  HYB_FST_RATIO);
 }
 
 static void
@@ -79,7 +78,6 @@ surf_probe(const void *image, Size size, const HybPos *low, const HybPos *high,
 
 	if (!hyb_fst_open(&fst, image, size))
 		return HYB_ANSWER_NO_HEADER;
-	/* hash suffixes know about points only */
 	if (point)
 		return hyb_fst_lookup(&fst, low->key, low->len);
 	from = cut_of(low, false);

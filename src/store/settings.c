@@ -52,15 +52,6 @@ static relopt_enum_elt_def levels_values[] = {
 	{NULL}
 };
 
-/* `real` without quotes is a type name to the grammar, with this spelling */
-static relopt_enum_elt_def filter_suffix_values[] = {
-	{"real", HYB_SURF_REAL},
-	{"pg_catalog.float4", HYB_SURF_REAL},
-	{"hash", HYB_SURF_HASH},
-	{"mixed", HYB_SURF_MIXED},
-	{NULL}
-};
-
 /*
  * The value changes nothing: the parameter says in definitions that have no
  * other place for it what the access method is.
@@ -94,15 +85,10 @@ define_storage_parameters(void)
 					   filter_values, HYB_DEFAULT_FILTER,
 					   "Valid values are \"auto\", \"none\", \"points\" and \"surf\".",
 					   ShareUpdateExclusiveLock);
-	add_enum_reloption(hyb_relopt_kind, "filter_suffix",
-					   "Kind of the suffix that filters keep of each key.",
-					   filter_suffix_values, HYB_SURF_REAL,
-					   "Valid values are \"real\", \"hash\" and \"mixed\".",
-					   ShareUpdateExclusiveLock);
 	add_int_reloption(hyb_relopt_kind, "filter_suffix_bits",
-					  "Bits of the suffix that filters keep of each key.",
+					  "Bits of a key that SuRF keeps beyond those that tell it from its neighbours.",
 					  HYB_DEFAULT_FILTER_SUFFIX_BITS, 0,
-					  HYB_SURF_MAX_SUFFIX, ShareUpdateExclusiveLock);
+					  HYB_FST_MAX_SUFFIX, ShareUpdateExclusiveLock);
 	add_enum_reloption(hyb_relopt_kind, "compression",
 					   "Compression of INCLUDE columns of variable length, where it saves an eighth.",
 					   compression_values, HYB_DEFAULT_COMPRESSION,
@@ -172,7 +158,6 @@ hyb_amoptions(Datum reloptions, bool validate)
 		{"merge_ratio", RELOPT_TYPE_INT, offsetof(HybOptions, merge_ratio)},
 		{"levels", RELOPT_TYPE_ENUM, offsetof(HybOptions, levels)},
 		{"filter", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter)},
-		{"filter_suffix", RELOPT_TYPE_ENUM, offsetof(HybOptions, filter_suffix)},
 		{"filter_suffix_bits", RELOPT_TYPE_INT, offsetof(HybOptions, filter_suffix_bits)},
 		{"compression", RELOPT_TYPE_ENUM, offsetof(HybOptions, compression)},
 		{"layout", RELOPT_TYPE_ENUM, offsetof(HybOptions, layout)},

@@ -61,7 +61,6 @@ typedef struct HybOptions
 	int			levels;			/* static levels at most; HYB_LEVELS_AUTO: as
 								 * many as pay */
 	int			filter;			/* HybFilterKind */
-	int			filter_suffix;	/* HybSurfSuffix */
 	int			filter_suffix_bits;
 	int			compression;	/* HybCompression */
 	int			layout;			/* HybLayoutOption, for the next build */
@@ -106,7 +105,6 @@ hyb_options(Relation rel)
 #define hyb_merge_ratio(rel) (hyb_options(rel)->merge_ratio)
 #define hyb_levels_option(rel) (hyb_options(rel)->levels)
 #define hyb_filter_option(rel) ((HybFilterKind) hyb_options(rel)->filter)
-#define hyb_filter_suffix(rel) (hyb_options(rel)->filter_suffix)
 #define hyb_filter_suffix_bits(rel) (hyb_options(rel)->filter_suffix_bits)
 #define hyb_compression(rel) ((HybCompression) hyb_options(rel)->compression)
 #define hyb_layout_option(rel) ((HybLayoutOption) hyb_options(rel)->layout)

@@ -343,11 +343,6 @@ make_value(const HybColumn *col, unsigned i, int style, uint8 *space,
 static void *
 resize(void *old, size_t size)
 {
-	if (size == 0)
-	{
-		pfree(old);
-		return NULL;
-	}
 	return old == NULL ? palloc(size) : repalloc(old, size);
 }
 
@@ -431,7 +426,7 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 			bool		points = f == 1;
 			Size		size;
 
-			fst = hyb_surf_builder_create(resize, (HybSurfSuffix) style, 8);
+			fst = hyb_fst_builder_create(resize, 4 * style, HYB_FST_RATIO);
 			for (unsigned e = 0; e < 200; e++)
 			{
 				HybValue	vals[2];
@@ -446,10 +441,7 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 			size = sizeof(HybFilterImage) +
 				(points ? hyb_ribbon_build(&ribbon, hashes, 200, HYB_RIBBON_BITS) : hyb_fst_builder_finish(fst));
 			if (off + size > BLCKSZ - sizeof(HybPageOpaque))
-			{
-				hyb_fst_builder_free(fst);
 				break;
-			}
 			place->block = (BlockNumber) f + 1;
 			place->offset = (uint16) off;
 			place->len = (uint16) size;
@@ -460,7 +452,6 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 				hyb_ribbon_write(&ribbon, (uint8_t *) filters + off + sizeof(HybFilterImage));
 			else
 				hyb_fst_builder_write(fst, filters + off + sizeof(HybFilterImage));
-			hyb_fst_builder_free(fst);
 			off += HYB_FILTER_ALIGN(size);
 			hyb_page_opaque(filters)->count = f + 1;
 			((PageHeader) filters)->pd_lower = (LocationIndex) off;

@@ -318,14 +318,14 @@ CREATE TABLE hist (k int8, s text COLLATE "C", n numeric, d timestamptz, u uuid,
 CREATE INDEX hist_k ON hist USING hybrid (k) INCLUDE (n);
 CREATE INDEX hist_s ON hist USING hybrid (s text_hope_ops, k DESC) WITH (filter = surf);
 CREATE INDEX hist_n ON hist USING hybrid (n, s);
-CREATE INDEX hist_u ON hist USING hybrid (u) WITH (filter = surf, filter_suffix = mixed, layout = trie);
+CREATE INDEX hist_u ON hist USING hybrid (u) WITH (filter = surf, filter_suffix_bits = 9, layout = trie);
 CREATE INDEX hist_d ON hist USING hybrid (d) WITH (layout = trie);
 CREATE INDEX hist_w ON hist USING hybrid (w DESC, d) WITH (layout = trie);
 CREATE INDEX hist_h ON hist USING hybrid (w text_hope_ops) WITH (layout = trie);
 CREATE INDEX hist_e ON hist USING hybrid (upper(s)) WHERE k % 3 = 0;
 
 CREATE TABLE uniq (k int, v text);
-CREATE UNIQUE INDEX uniq_k ON uniq USING hybrid (k) WITH (filter = surf, filter_suffix = hash);
+CREATE UNIQUE INDEX uniq_k ON uniq USING hybrid (k) WITH (filter = surf, filter_suffix_bits = 16);
 CREATE UNIQUE INDEX uniq_v ON uniq USING hybrid (v COLLATE "C", k) WITH (layout = trie);
 
 CREATE TABLE trunc (k int, s text COLLATE "C");

@@ -20,20 +20,18 @@ typedef struct Key
 	uint32_t	len;
 } Key;
 
+/* Bits of suffixes that tries are built with. */
+#define SUFFIXES	5
+static const unsigned suffixes[SUFFIXES] = {0, 4, 7, 14, 32};
+
 static Key	keys[MAXKEYS];
 static int	nkeys;
 
 static void *
 resize(void *old, size_t size)
 {
-	void	   *p;
+	void	   *p = realloc(old, size);
 
-	if (size == 0)
-	{
-		free(old);
-		return NULL;
-	}
-	p = realloc(old, size);
 	if (p == NULL)
 		abort();
 	return p;
@@ -324,7 +322,7 @@ check_damage(const uint8_t *image, size_t size, int shape)
 }
 
 static void
-test_set(HybFstBuilder *b, int shape, unsigned hash, unsigned real)
+test_set(HybFstBuilder *b, int shape, unsigned suffix)
 {
 	size_t		size;
 	uint8_t    *image;
@@ -350,47 +348,42 @@ test_set(HybFstBuilder *b, int shape, unsigned hash, unsigned real)
 	CHECK(hyb_fst_open(&fst, image, size), "open again");
 	CHECK(hyb_fst_verify(&fst) == NULL, "%s, shape %d", hyb_fst_verify(&fst), shape);
 	CHECK(fst.nkeys == (uint32_t) nkeys, "%u of %d keys", fst.nkeys, nkeys);
-	CHECK(fst.hash_bits == hash && fst.real_bits == real, "suffix");
+	CHECK(fst.suffix_bits == suffix, "suffix");
 	check_points(&fst, shape);
 	check_ranges(&fst, shape);
 	check_damage(image, size, shape);
 	free(image);
 }
 
-/* Suffixes do what they are for: few wrong answers. */
+/* A suffix does what it is for: few wrong answers. */
 static void
 test_suffix_rates(void)
 {
-	int			maybe[3] = {0};
+	static HybFstBuilder *b;
+	int			maybe = 0;
+	uint8_t    *image;
+	size_t		size;
+	HybFst		fst;
 
+	b = hyb_fst_builder_create(resize, 16, HYB_FST_RATIO);
 	make_keys(0, MAXKEYS);
-	for (int variant = 0; variant < 3; variant++)
+	for (int i = 0; i < nkeys; i += 2)
+		(void) hyb_fst_builder_add(b, keys[i].data, keys[i].len);
+	size = hyb_fst_builder_finish(b);
+	image = malloc(size);
+	hyb_fst_builder_write(b, image);
+	CHECK(hyb_fst_open(&fst, image, size), "open");
+	for (int i = 1; i < nkeys; i += 2)
+		maybe += hyb_fst_lookup(&fst, keys[i].data, keys[i].len);
+	CHECK(maybe < 5, "%d false positives with 16 bits of suffix", maybe);
+	for (int i = 0; i < nkeys; i += 2)
 	{
-		HybFstBuilder *b = hyb_surf_builder_create(resize, (HybSurfSuffix) variant, 16);
-		uint8_t    *image;
-		size_t		size;
-		HybFst		fst;
+		HybFstCut	low = {keys[i].data, 8, HYB_CUT_BEFORE};
+		HybFstCut	high = {keys[i].data, 8, HYB_CUT_SELF};
 
-		for (int i = 0; i < nkeys; i += 2)
-			(void) hyb_fst_builder_add(b, keys[i].data, keys[i].len);
-		size = hyb_fst_builder_finish(b);
-		image = malloc(size);
-		hyb_fst_builder_write(b, image);
-		CHECK(hyb_fst_open(&fst, image, size), "open");
-		for (int i = 1; i < nkeys; i += 2)
-			maybe[variant] += hyb_fst_lookup(&fst, keys[i].data, keys[i].len);
-		CHECK(maybe[variant] < 5, "%d false positives with 16 bits of suffix %d",
-			  maybe[variant], variant);
-		for (int i = 0; i < nkeys; i += 2)
-		{
-			HybFstCut	low = {keys[i].data, 8, HYB_CUT_BEFORE};
-			HybFstCut	high = {keys[i].data, 8, HYB_CUT_SELF};
-
-			CHECK(hyb_fst_range(&fst, &low, &high), "closed range of one key");
-		}
-		free(image);
-		hyb_fst_builder_free(b);
+		CHECK(hyb_fst_range(&fst, &low, &high), "closed range of one key");
 	}
+	free(image);
 }
 
 /* ---- at scale ---- */
@@ -530,18 +523,21 @@ check_long(const HybFst *fst)
 static void
 test_long(const char *name)
 {
-	static const unsigned suffixes[][2] = {{0, 0}, {7, 0}, {0, 4}, {5, 8}, {0, 32}};
+	static HybFstBuilder *builders[SUFFIXES];
 	unsigned	before = unit_passed;
 
 	sort_long();
-	for (int variant = 0; variant < 5; variant++)
+	for (int variant = 0; variant < SUFFIXES; variant++)
 	{
-		HybFstBuilder *b = hyb_fst_builder_create(resize, suffixes[variant][0],
-												  suffixes[variant][1], HYB_FST_RATIO);
+		HybFstBuilder *b = builders[variant];
 		uint8_t    *image;
 		size_t		size;
 		HybFst		fst;
 
+		if (b == NULL)
+			b = builders[variant] = hyb_fst_builder_create(resize, suffixes[variant],
+														   HYB_FST_RATIO);
+		hyb_fst_builder_reset(b);
 		for (size_t i = 0; i < nmany; i++)
 			(void) hyb_fst_builder_add(b, many[i].data, many[i].len);
 		size = hyb_fst_builder_finish(b);
@@ -555,7 +551,6 @@ test_long(const char *name)
 			check_long(&fst);
 		}
 		free(image);
-		hyb_fst_builder_free(b);
 	}
 	printf("%s: %zu keys, %u checks\n", name, nmany, unit_passed - before);
 	fflush(stdout);
@@ -594,35 +589,34 @@ main(int argc, char **argv)
 {
 	static const int sizes[] = {0, 1, 2, 3, 17, 300, MAXKEYS};
 	static const unsigned ratios[] = {HYB_FST_RATIO, 0, 1000000};
-	static const unsigned suffixes[][2] = {{0, 0}, {7, 0}, {0, 4}, {5, 9}, {0, 32}};
 
-	for (int variant = 0; variant < 5; variant++)
+	/* static, as all builders here: nothing frees them */
+	static HybFstBuilder *all_builders[SUFFIXES][3];
+
+	for (int variant = 0; variant < SUFFIXES; variant++)
 	{
-		unsigned	hash = suffixes[variant][0];
-		unsigned	real = suffixes[variant][1];
-		HybFstBuilder *builders[3];
+		unsigned	suffix = suffixes[variant];
+		HybFstBuilder **builders = all_builders[variant];
 
 		for (int i = 0; i < 3; i++)
-			builders[i] = hyb_fst_builder_create(resize, hash, real, ratios[i]);
+			builders[i] = hyb_fst_builder_create(resize, suffix, ratios[i]);
 		for (int shape = 0; shape < 7; shape++)
 			for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 			{
 				make_keys(shape, sizes[i]);
 				hyb_fst_builder_reset(builders[i % 3]);
-				test_set(builders[i % 3], shape, hash, real);
+				test_set(builders[i % 3], shape, suffix);
 			}
 
 		/* the empty key alone, and order */
 		nkeys = 1;
 		keys[0].len = 0;
 		hyb_fst_builder_reset(builders[0]);
-		test_set(builders[0], 1, hash, real);
+		test_set(builders[0], 1, suffix);
 		hyb_fst_builder_reset(builders[0]);
 		CHECK(hyb_fst_builder_add(builders[0], (const uint8_t *) "b", 1), "add");
 		CHECK(!hyb_fst_builder_add(builders[0], (const uint8_t *) "a", 1), "not ascending");
 		CHECK(hyb_fst_builder_finish(builders[0]) == 0, "finish after failure");
-		for (int i = 0; i < 3; i++)
-			hyb_fst_builder_free(builders[i]);
 	}
 	test_suffix_rates();
 	if (getenv("HYB_FST_CHECKS") != NULL)
