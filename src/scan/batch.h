@@ -12,7 +12,6 @@
 #include "leaf/leaf.h"
 #include "log/log.h"
 #include "scan/conditions.h"
-#include "tree/descend.h"
 
 /* ---- what was read ---- */
 
@@ -212,10 +211,6 @@ typedef struct HybScanAhead
 	BlockNumber *recent;		/* HYB_AHEAD_RECENT, by the low bits of their
 								 * numbers */
 	uint64		asked;			/* pages asked for that were not in memory */
-
-	int			leaves_max;		/* as max, of leaves */
-	uint8		leaves_begun;	/* levels of which some were sought */
-	HybLeavesAhead *leaves;		/* of each level; NULL: of none */
 } HybScanAhead;
 
 /* What a process knows of a parallel scan, scan_parallel.c. */

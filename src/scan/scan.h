@@ -17,6 +17,7 @@
 #include "access/relscan.h"
 #include "filter/filter_choice.h"
 #include "scan/batch.h"
+#include "tree/descend.h"
 
 /* ---- scans ---- */
 
@@ -168,8 +169,7 @@ extern void hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part
 /* The scan ends. */
 extern void hyb_resolve_end(HybScan *so);
 
-/* Pages of a relation, or of the table, to be ahead at most; 0: none. */
-extern int	hyb_most_ahead(Relation rel);
+/* Pages of the table to be ahead at most; 0: none. */
 extern int	hyb_ahead_most(const HybScan *so);
 
 /* Nothing of its level is in the part. */

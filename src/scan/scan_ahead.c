@@ -58,7 +58,7 @@ is_calm(const HybScanHabits *habits)
 void
 hyb_ahead_init(HybScanAhead *ahead)
 {
-	ahead->max = ahead->leaves_max = -1;
+	ahead->max = -1;
 	ahead->visibility = InvalidBuffer;
 }
 
@@ -68,7 +68,6 @@ hyb_ahead_begin(HybScan *so, bool forward)
 	HybScanAhead *ahead = &so->mode.ahead;
 	const HybScanHabits *habits;
 
-	ahead->leaves_begun = 0;
 	ahead->forward = forward;
 	ahead->skip_visible = so->scan->xs_want_itup && !so->mode.check_heap;
 	hyb_ahead_new_batch(ahead);

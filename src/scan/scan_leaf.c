@@ -21,40 +21,6 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* ---- asking for leaves ahead ---- */
-
-/*
- * What is to be asked for when a leaf of that level is sought, `far` being where the
- * range ends; NULL: nothing.
- */
-static HybLeavesAhead *
-leaves_ahead(HybScan *so, int level, const HybPos *far)
-{
-	HybScanAhead *ahead = &so->mode.ahead;
-	HybLeavesAhead *leaves;
-
-	if (ahead->leaves_max < 0)
-		ahead->leaves_max = Min(hyb_most_ahead(so->ix->rel), HYB_LEAVES_AHEAD);
-	if (ahead->leaves_max == 0)
-		return NULL;
-	if (ahead->leaves == NULL)
-		ahead->leaves = MemoryContextAlloc(so->context,
-										   HYB_MAX_LEVELS * sizeof(HybLeavesAhead));
-	leaves = &ahead->leaves[level];
-	if ((ahead->leaves_begun & (1 << level)) == 0)
-	{
-		ahead->leaves_begun |= 1 << level;
-		leaves->last = InvalidBlockNumber;
-		leaves->distance = 0;
-	}
-	Assert(level >= 0 && level < HYB_MAX_LEVELS && ahead->leaves_max <= HYB_LEAVES_AHEAD);
-	leaves->max = ahead->leaves_max;
-	leaves->bound = far;
-	return leaves;
-}
-
-/* ---- reading a leaf ---- */
-
 /* Copy the part's items of the open leaf, which lie in rows [row, end_row). */
 static void
 copy_rows(HybScan *so, HybScanPart *part, int row, int end_row)
@@ -453,8 +419,6 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 	 */
 	if (hyb_filter_try_level(so->mode.probe, level))
 		sought.bound = bound;
-	else if (!so->keys.point)
-		sought.ahead = leaves_ahead(so, level, forward ? &so->keys.end : &so->keys.start);
 	if (!hyb_static_descend(so->ix, version, &sought, descent))
 		return false;
 	so->filter_checks += descent->probed;

@@ -479,23 +479,16 @@ meet_others(HybScan *so, HybScanBatch *batch, const HybScanPart *part, Resolutio
 }
 
 int
-hyb_most_ahead(Relation rel)
-{
-#ifdef USE_PREFETCH
-	if (hyb_prefetch)
-		return get_tablespace_io_concurrency(rel->rd_rel->reltablespace);
-#endif
-	return 0;
-}
-
-int
 hyb_ahead_most(const HybScan *so)
 {
+#ifdef USE_PREFETCH
 	Relation	heap = so->scan->heapRelation;
 
-	if (heap == NULL || heap->rd_tableam != GetHeapamTableAmRoutine())
-		return 0;
-	return Min(hyb_most_ahead(heap), HYB_AHEAD_MAX);
+	if (hyb_prefetch && heap != NULL && heap->rd_tableam == GetHeapamTableAmRoutine())
+		return Min(get_tablespace_io_concurrency(heap->rd_rel->reltablespace),
+				   HYB_AHEAD_MAX);
+#endif
+	return 0;
 }
 
 static void

@@ -212,9 +212,9 @@ page_to_search(const HybIndex *ix, int height, Buffer *buf, HybDescent *descent)
 
 /*
  * Go from a node, in block at->block, to the child that the position leads to,
- * and set the fence if the node has it.  Returns the child's number.
+ * and set the fence if the node has it.
  */
-static inline int
+static inline void
 follow_child(const HybIndex *ix, Page page, const HybSought *sought,
 			 HybChild *at, HybDescent *descent)
 {
@@ -232,42 +232,6 @@ follow_child(const HybIndex *ix, Page page, const HybSought *sought,
 	hyb_inner_get(page, i, at, ix->rel, block);
 	if (fence && sought->backward)
 		hyb_pos_copy(&descent->fence, &descent->fence_key, &at->low);
-	return i;
-}
-
-/* The scan has come to child i, `at`, of a level-1 node: which leaves to ask for. */
-static void
-find_leaves_ahead(const HybIndex *ix, Page page, const HybSought *sought,
-				  int i, const HybChild *at, BlockNumber node)
-{
-	HybLeavesAhead *ahead = sought->ahead;
-	int			step = sought->backward ? -1 : 1;
-	int			before = ahead->distance;
-	HybChild	child = *at;
-
-	ahead->n = 0;
-	if (ahead->last == at->block)
-		return;
-	if (BlockNumberIsValid(ahead->last))
-		ahead->distance = Min(Max(before * 2, 1), ahead->max);
-	ahead->last = at->block;
-	/* leaves of a new node were not known before */
-	if (i == (sought->backward ? hyb_inner_count(page) - 1 : 0))
-		before = 0;
-	for (int j = 1; j <= ahead->distance; j++)
-	{
-		int			k = i + j * step;
-
-		if (k < 0 || k >= hyb_inner_count(page))
-			break;
-		if (sought->backward && hyb_pos_compare(ix->desc, &child.low, ahead->bound) <= 0)
-			break;
-		hyb_inner_get(page, k, &child, ix->rel, node);
-		if (!sought->backward && hyb_pos_compare(ix->desc, &child.low, ahead->bound) >= 0)
-			break;
-		if (j >= before)
-			ahead->blocks[ahead->n++] = child.block;
-	}
 }
 
 /*
@@ -297,7 +261,6 @@ sought_assert_valid(const HybVersion *version, const HybSought *sought)
 	hyb_version_assert_valid(version);
 	Assert(sought->level >= 0 && sought->level < version->nlevels);
 	Assert(version->levels[sought->level].height > 0);
-	Assert(sought->ahead == NULL || sought->ahead->distance <= sought->ahead->max);
 	Assert(sought->bound == NULL || !sought->only_fence);
 }
 #else
@@ -327,7 +290,6 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 	for (;;)
 	{
 		Buffer		buf = InvalidBuffer;
-		int			child;
 
 		if (page == NULL)
 		{
@@ -344,16 +306,9 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 				note_root(ix, sought->level, &at, page);
 		}
 		from = at.block;
-		child = follow_child(ix, page, sought, &at, descent);
-		if (height == 1 && sought->ahead != NULL)
-			find_leaves_ahead(ix, page, sought, child, &at, from);
+		follow_child(ix, page, sought, &at, descent);
 		if (BufferIsValid(buf))
 			UnlockReleaseBuffer(buf);
-		if (height == 1 && sought->ahead != NULL)
-			for (int i = 0; i < sought->ahead->n; i++)
-				if (hyb_page_exists(ix, sought->ahead->blocks[i]))
-					(void) PrefetchBuffer(ix->rel, MAIN_FORKNUM,
-										  sought->ahead->blocks[i]);
 		page = NULL;
 		HYB_POINT("descend");
 		height--;

@@ -14,24 +14,6 @@
 
 /* ---- descents ---- */
 
-/* Leaves that a scan asks for ahead, at most. */
-#define HYB_LEAVES_AHEAD	16
-
-/*
- * A scan from leaf to leaf asks for leaves before it gets to them: none with the
- * first leaf, then one, two, four and so on.  When it begins, `last` is
- * InvalidBlockNumber and `distance` 0.
- */
-typedef struct HybLeavesAhead
-{
-	BlockNumber last;			/* the leaf that the scan came to last */
-	int			distance;		/* leaves beyond it that were asked for */
-	int			max;			/* up to HYB_LEAVES_AHEAD; 0: none */
-	const HybPos *bound;		/* where the scan ends */
-	int			n;				/* blocks to be asked for now */
-	BlockNumber blocks[HYB_LEAVES_AHEAD];
-} HybLeavesAhead;
-
 /* What a descent looks for. */
 typedef struct HybSought
 {
@@ -52,7 +34,6 @@ typedef struct HybSought
 	 */
 	const HybPos *bound;
 	bool		stop_at_filter; /* do not read the leaf if its filter answers */
-	HybLeavesAhead *ahead;		/* or NULL */
 	bool		only_fence;		/* do not read the leaf nor its filter */
 } HybSought;
 
