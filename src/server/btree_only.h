@@ -30,7 +30,7 @@ extern void hyb_explain_error(ErrorData *error);
 /* Does the error end the statement that loaded the library? */
 extern bool hyb_error_of_first_use(void);
 
-/* `format` has a place for the name of one of our functions. */
+/* `format` may have a place for the name of one of our functions. */
 extern void hyb_error_set_hint(ErrorData *error, const char *format,
 							   const char *function);
 

@@ -43,59 +43,48 @@ hyb_error_set_hint(ErrorData *error, const char *format, const char *function)
 									  psprintf(format, name));
 }
 
-static void
-explain_first_use(ErrorData *error)
+/* An error of the server, and what we say of it. */
+typedef struct ExplainedError
 {
-	const char *hint;
+	const char *message_id;
+	const char *part;			/* of the message */
+	const char *hint;			/* may have a place for a function's name */
+	bool		first_use;		/* only if the statement loaded the library */
+} ExplainedError;
 
-	if (strcmp(error->message_id,
-			   "there is no unique or exclusion constraint matching the ON CONFLICT specification") == 0)
-		hint = HYB_IS_WORKER ? _(HYB_LOADED_LATE_WORKER_HINT) :
-			_("Operator classes are looked for in hybrid indexes once the library \"hybridindex\" is loaded, which this statement did: try it again, or add it to \"session_preload_libraries\".");
-	else if (strcmp(error->message_id, "unrecognized parameter \"%s\"") == 0 &&
-			 strstr(error->message, "\"" HYB_ACCESS_METHOD_PARAMETER "\"") != NULL)
-		hint = _("The library \"hybridindex\", which knows this parameter of constraints, was loaded by this statement: try it again, or add it to \"session_preload_libraries\".");
-	else
-		return;
-	if (error->hint == NULL)
-		error->hint = MemoryContextStrdup(error->assoc_context, hint);
-}
+static const ExplainedError explained[] = {
+	{"there is no unique or exclusion constraint matching the ON CONFLICT specification", "",
+	gettext_noop("Operator classes are looked for in hybrid indexes once the library \"hybridindex\" is loaded, which this statement did: try it again, or add it to \"session_preload_libraries\"."), true},
+	{"unrecognized parameter \"%s\"", "\"" HYB_ACCESS_METHOD_PARAMETER "\"",
+	gettext_noop("The library \"hybridindex\", which knows this parameter of constraints, was loaded by this statement: try it again, or add it to \"session_preload_libraries\"."), true},
 
-/* btree may have a class for a type that has none of ours. */
-static void
-explain_missing_class(ErrorData *error)
-{
-	static const char end[] = "access method \"hybrid\"";
-	size_t		len = strlen(error->message);
+	/* btree may have a class for a type that has none of ours */
+	{"data type %s has no default operator class for access method \"%s\"", "access method \"hybrid\"",
+	gettext_noop("SELECT %s() makes operator classes of all that access method \"btree\" has."), false},
 
-	if (strcmp(error->message_id,
-			   "data type %s has no default operator class for access method \"%s\"") == 0 &&
-		len >= strlen(end) &&
-		strcmp(error->message + len - strlen(end), end) == 0)
-		hyb_error_set_hint(error, _("SELECT %s() makes operator classes of all that access method \"btree\" has."),
-						   "hybrid_make_operator_classes");
-}
-
-/*
- * The extension's script was of a later version than this library: its package was
- * installed in part, replaced by an older one, or without a restart.
- */
-static void
-explain_missing_function(ErrorData *error)
-{
-	if (strcmp(error->message_id, "could not find function \"%s\" in file \"%s\"") == 0 &&
-		strstr(error->message, "/hybridindex.") != NULL && error->hint == NULL)
-		error->hint = MemoryContextStrdup(error->assoc_context,
-										  _("The server runs an older library than the SQL objects of hybridindex want. Install the newest package of hybridindex and restart the server."));
-}
+	/*
+	 * The extension's script was of a later version than this library: its
+	 * package was installed in part, replaced by an older one, or without a
+	 * restart.
+	 */
+	{"could not find function \"%s\" in file \"%s\"", "/hybridindex.",
+	gettext_noop("The server runs an older library than the SQL objects of hybridindex want. Install the newest package of hybridindex and restart the server."), false},
+};
 
 void
 hyb_explain_error(ErrorData *error)
 {
-	if (hyb_error_of_first_use())
-		explain_first_use(error);
-	explain_missing_class(error);
-	explain_missing_function(error);
+	for (int i = 0; i < lengthof(explained); i++)
+	{
+		const ExplainedError *row = &explained[i];
+
+		if (strcmp(error->message_id, row->message_id) == 0 &&
+			strstr(error->message, row->part) != NULL &&
+			(!row->first_use || hyb_error_of_first_use()))
+			hyb_error_set_hint(error, row->first_use && HYB_IS_WORKER ?
+							   _(HYB_LOADED_LATE_WORKER_HINT) : _(row->hint),
+							   "hybrid_make_operator_classes");
+	}
 }
 
 void
