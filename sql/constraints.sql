@@ -304,8 +304,10 @@ ALTER TABLE renewed ALTER n TYPE bigint, DROP CONSTRAINT renewed_key,
 SELECT * FROM kinds WHERE tablename = 'renewed';
 -- and foreign keys to it reference that one
 INSERT INTO renewed VALUES (1, 10, 20), (2, 20, 10);
+SET client_min_messages = warning;	-- before 18 a NOTICE
 ALTER TABLE renewed DROP CONSTRAINT renewed_key, ADD CONSTRAINT renewed_key PRIMARY KEY (n),
 	ADD CONSTRAINT renewed_up_fkey FOREIGN KEY (up) REFERENCES renewed;
+RESET client_min_messages;
 SELECT conname, conindid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE conrelid = 'renewed'::regclass AND contype IN ('p', 'f') ORDER BY 1;
 CREATE UNIQUE INDEX renewed_id ON renewed USING btree (id);

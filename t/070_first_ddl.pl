@@ -49,10 +49,24 @@ first_statement('ALTER TABLE a ALTER id TYPE bigint', 'a_n hybrid, a_pkey hybrid
 first_statement('CREATE TABLE b (id int REFERENCES a, up int REFERENCES a (n))', 'a_n hybrid, a_pkey hybrid', 'REFERENCES');
 first_statement('ALTER TABLE b ADD FOREIGN KEY (up) REFERENCES a', 'a_n hybrid, a_pkey hybrid', 'ADD FOREIGN KEY');
 first_statement('ALTER TABLE b ALTER up TYPE bigint', 'a_n hybrid, a_pkey hybrid', 'the type of a referencing column');
-first_statement('ALTER TABLE b ADD PRIMARY KEY (id), ADD COLUMN x int REFERENCES b',
-	'a_n hybrid, a_pkey hybrid, b_pkey hybrid', 'a foreign key to the new primary key');
+
+# a new key that a foreign key of the same command references
+my $notice = qr/NOTICE:  an index of table "b" will be of access method "btree"\nDETAIL:  Before PostgreSQL 18, a foreign key of the same command can reference a btree index only\./;
+my ($new_key, $what) = $node->pg_version < 18 ? ('btree', 'a notice') : ('hybrid', 'no message');
+my ($ret, $out, $err) = $node->psql('postgres',
+	'ALTER TABLE b ADD PRIMARY KEY (id) WITH (access_method = hybrid, merge_ratio = 5), ADD COLUMN x int REFERENCES b, ADD UNIQUE (up)');
+like($err, $new_key eq 'btree' ? $notice : qr/^$/, "a foreign key to the new primary key: $what");
+is($node->safe_psql('postgres', "SELECT string_agg(relname || ' ' || amname, ', ' ORDER BY relname) FROM kinds WHERE relname ~ '^b_'"),
+	"b_pkey $new_key, b_up_key hybrid", 'the other new key is hybrid');
+($ret, $out, $err) = $node->psql('postgres', 'ALTER TABLE b ADD COLUMN y int UNIQUE CONSTRAINT b_y REFERENCES b (y)');
+like($err, $new_key eq 'btree' ? $notice : qr/^$/, "a column that references itself: $what");
+is($node->safe_psql('postgres', "SELECT amname FROM kinds WHERE relname = 'b_y_key'"), $new_key, 'and its key');
+first_statement('ALTER TABLE b ADD UNIQUE (id, up), ADD FOREIGN KEY (id) REFERENCES b (up)',
+	"a_n hybrid, a_pkey hybrid, b_id_up_key hybrid, b_pkey $new_key, b_up_key hybrid, b_y_key $new_key",
+	'a foreign key to another key than the new one');
+
 $node->safe_psql('postgres', 'DROP TABLE b; CREATE UNIQUE INDEX a_s ON a (s)');
-my ($ret, $out, $err) = $node->psql('postgres', 'ALTER TABLE a ADD CONSTRAINT a_key UNIQUE USING INDEX a_s DEFERRABLE');
+($ret, $out, $err) = $node->psql('postgres', 'ALTER TABLE a ADD CONSTRAINT a_key UNIQUE USING INDEX a_s DEFERRABLE');
 like($err, qr/^(psql:\S+ )?NOTICE:  ALTER TABLE \/ ADD CONSTRAINT USING INDEX will rename/, 'a notice of USING INDEX');
 is($node->safe_psql('postgres', "SELECT amname FROM kinds WHERE relname = 'a_key'"), 'hybrid', 'the constraint that USING INDEX makes stays hybrid');
 $node->safe_psql('postgres', <<'EOF');

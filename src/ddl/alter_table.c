@@ -439,19 +439,9 @@ hyb_alter_table_before(HybAfterStatement *after, const AlterTableStmt *stmt)
 	}
 	if (changed != NIL)
 		before_type_change(after, stmt, relid, changed, hybrid);
-	foreach(lc, stmt->cmds)
-	{
-		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
-		ListCell   *of_column;
-
-		if (cmd->subtype == AT_AddConstraint)
-			before_constraint(&after->stand_ins, relid,
-							  castNode(Constraint, cmd->def), hybrid);
-		else if (cmd->subtype == AT_AddColumn)
-			foreach(of_column, castNode(ColumnDef, cmd->def)->constraints)
-				before_constraint(&after->stand_ins, relid,
-								  lfirst_node(Constraint, of_column), hybrid);
-	}
+	foreach(lc, hyb_added_constraints(stmt))
+		before_constraint(&after->stand_ins, relid, lfirst_node(Constraint, lc),
+						  hybrid);
 	return relid;
 }
 

@@ -427,6 +427,16 @@ index_means_hybrid(const HybStatement *statement, const IndexStmt *stmt, Oid hyb
 						stmt->primary, names[0], names[1], hybrid);
 }
 
+/* Returns those storage parameters that a btree index may have. */
+static List *
+btree_options(List *options)
+{
+	Datum		parameters = transformRelOptions((Datum) 0, options, NULL, NULL,
+												 false, false);
+
+	return untransformRelOptions(hyb_btree_options(parameters));
+}
+
 /*
  * LIKE copies a hybrid index to a table that should have none: it becomes btree, with
  * btree's operator classes and the storage parameters that btree has.
@@ -436,7 +446,6 @@ copied_to_btree(IndexStmt *stmt, Oid hybrid)
 {
 	Oid			relid = RangeVarGetRelid(stmt->relation, NoLock, true);
 	char	   *detail;
-	Datum		options;
 	ListCell   *lc;
 
 	if (!stmt->transformed || !OidIsValid(relid))
@@ -455,9 +464,7 @@ copied_to_btree(IndexStmt *stmt, Oid hybrid)
 		element->opclass = OidIsValid(class) ? hyb_class_name(class) : NIL;
 		element->opclassopts = NIL;
 	}
-	options = transformRelOptions((Datum) 0, stmt->options, NULL, NULL, false,
-								  false);
-	stmt->options = untransformRelOptions(hyb_btree_options(options));
+	stmt->options = btree_options(stmt->options);
 	stmt->accessMethod = DEFAULT_INDEX_TYPE;
 	return true;
 }
@@ -625,6 +632,13 @@ replace_in_constraint(const HybStatement *statement, Oid relid,
 		  means_hybrid(statement, relid, constraint->contype == CONSTR_PRIMARY,
 					   keys, constraint->including, hybrid)))
 		return;
+	detail = hyb_before_18_referenced(stmt, relid, constraint, keys);
+	if (detail != NULL)
+	{
+		tell(stmt->relation->relname, constraint->conname, detail);
+		constraint->options = btree_options(constraint->options);
+		return;
+	}
 	if (!constraint_serves(stmt, relid, constraint, column, hybrid, &detail) &&
 		!marked)
 	{

@@ -56,7 +56,6 @@ typedef struct HybAfterStatement
 {
 	HybStandIns stand_ins;
 	List	   *constraints;	/* their indexes become hybrid again */
-	AlterTableStmt *later;		/* a part that is executed last, or NULL */
 } HybAfterStatement;
 
 /*

@@ -15,7 +15,6 @@
 #include "ddl/utility.h"
 #include "fmgr.h"
 #include "server/before_18/ddl_before_18.h"
-#include "tcop/dest.h"
 #include "tcop/pquery.h"
 #include "tcop/utility.h"
 #include "utils/memutils.h"
@@ -90,7 +89,6 @@ before_statement(const HybStatement *statement, HybAfterStatement *after)
 				break;
 			hyb_replace_in_alter_table(statement, relid);
 			hyb_attach_constraints_above((AlterTableStmt *) tree, relid);
-			after->later = hyb_before_18_postpone((AlterTableStmt *) tree, relid);
 			break;
 		case T_RefreshMatViewStmt:
 			hyb_before_18_refresh(&after->stand_ins,
@@ -102,31 +100,16 @@ before_statement(const HybStatement *statement, HybAfterStatement *after)
 }
 
 static void
-execute_later(AlterTableStmt *later)
-{
-	PlannedStmt *wrapper = makeNode(PlannedStmt);
-
-	wrapper->commandType = CMD_UTILITY;
-	wrapper->utilityStmt = (Node *) later;
-	wrapper->stmt_location = -1;
-	ProcessUtility(wrapper, "", false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL,
-				   None_Receiver, NULL);
-}
-
-static void
 end_once(HybAfterStatement *after)
 {
 	HybAfterStatement ended = *after;
 
 	memset(after, 0, sizeof(*after));
-	if (ended.stand_ins.made == NIL && ended.constraints == NIL &&
-		ended.later == NULL)
+	if (ended.stand_ins.made == NIL && ended.constraints == NIL)
 		return;
 	CommandCounterIncrement();
 	hyb_stand_ins_end(&ended.stand_ins);
 	hyb_alter_table_after(&ended);
-	if (ended.later != NULL)
-		execute_later(ended.later);
 }
 
 /*

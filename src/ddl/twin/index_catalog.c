@@ -165,6 +165,25 @@ hyb_index_has_column(Relation index, List *attnums)
 }
 
 List *
+hyb_added_constraints(const AlterTableStmt *stmt)
+{
+	List	   *constraints = NIL;
+	ListCell   *lc;
+
+	foreach(lc, stmt->cmds)
+	{
+		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
+
+		if (cmd->subtype == AT_AddConstraint)
+			constraints = lappend(constraints, castNode(Constraint, cmd->def));
+		else if (cmd->subtype == AT_AddColumn)
+			constraints = list_concat(constraints,
+									  castNode(ColumnDef, cmd->def)->constraints);
+	}
+	return constraints;
+}
+
+List *
 hyb_column_numbers(Oid relid, List *names)
 {
 	List	   *result = NIL;

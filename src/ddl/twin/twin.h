@@ -153,6 +153,9 @@ extern bool hyb_index_is_plain_unique(Relation index);
 /* Returns true if the index has one of these columns. */
 extern bool hyb_index_has_column(Relation index, List *attnums);
 
+/* Returns the constraints that ALTER TABLE adds, by themselves or with a column. */
+extern List *hyb_added_constraints(const AlterTableStmt *stmt);
+
 /* Returns the numbers of columns by their names (String); 0 for unknown names. */
 extern List *hyb_column_numbers(Oid relid, List *names);
 

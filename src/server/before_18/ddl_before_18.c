@@ -344,100 +344,31 @@ hyb_before_18_type_change(HybStandIns *stand_ins, List *relids, List *names,
 	}
 }
 
+/* Returns true if the foreign key references the constraint, of these columns. */
 static bool
-is_hybrid_constraint(const Constraint *constraint)
+is_referenced_by(const Constraint *key, Oid relid, const Constraint *constraint,
+				 List *names)
 {
-	return (constraint->contype == CONSTR_PRIMARY ||
-			constraint->contype == CONSTR_UNIQUE) &&
-		constraint->access_method != NULL &&
-		strcmp(constraint->access_method, "hybrid") == 0;
+	if (key->contype != CONSTR_FOREIGN || key->pktable == NULL ||
+		RangeVarGetRelid(key->pktable, NoLock, true) != relid)
+		return false;
+	return key->pk_attrs == NIL ? constraint->contype == CONSTR_PRIMARY :
+		list_difference(names, key->pk_attrs) == NIL &&
+		list_difference(key->pk_attrs, names) == NIL;
 }
 
-static bool
-adds_hybrid_constraint(const AlterTableStmt *stmt)
+char *
+hyb_before_18_referenced(const AlterTableStmt *stmt, Oid relid,
+						 const Constraint *constraint, List *names)
 {
 	ListCell   *lc;
-	ListCell   *of_column;
 
-	foreach(lc, stmt->cmds)
-	{
-		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
-
-		if (cmd->subtype == AT_AddConstraint &&
-			is_hybrid_constraint((const Constraint *) cmd->def))
-			return true;
-		if (cmd->subtype == AT_AddColumn)
-			foreach(of_column, castNode(ColumnDef, cmd->def)->constraints)
-				if (is_hybrid_constraint(lfirst(of_column)))
-				return true;
-	}
-	return false;
-}
-
-/* Returns true for a foreign key of the table to itself. */
-static bool
-references_itself(const Constraint *constraint, Oid relid)
-{
-	return constraint->contype == CONSTR_FOREIGN && constraint->pktable != NULL &&
-		RangeVarGetRelid(constraint->pktable, NoLock, true) == relid;
-}
-
-/*
- * Takes a column's foreign keys and returns them as commands of the table, as
- * transformColumnDefinition (parser/parse_utilcmd.c) does.
- */
-static List *
-take_from_column(ColumnDef *column, Oid relid)
-{
-	List	   *taken = NIL;
-	ListCell   *lc;
-
-	foreach(lc, column->constraints)
-	{
-		Constraint *constraint = lfirst_node(Constraint, lc);
-		AlterTableCmd *cmd;
-
-		if (!references_itself(constraint, relid))
-			continue;
-		constraint->fk_attrs = list_make1(makeString(column->colname));
-		cmd = makeNode(AlterTableCmd);
-		cmd->subtype = AT_AddConstraint;
-		cmd->def = (Node *) constraint;
-		taken = lappend(taken, cmd);
-		column->constraints = foreach_delete_current(column->constraints, lc);
-	}
-	return taken;
-}
-
-AlterTableStmt *
-hyb_before_18_postpone(AlterTableStmt *stmt, Oid relid)
-{
-	List	   *taken = NIL;
-	AlterTableStmt *later;
-	ListCell   *lc;
-
-	if (!HYB_BEFORE_18 || !adds_hybrid_constraint(stmt))
+	if (!HYB_BEFORE_18)
 		return NULL;
-	foreach(lc, stmt->cmds)
-	{
-		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
-
-		if (cmd->subtype == AT_AddColumn)
-			taken = list_concat(taken,
-								take_from_column(castNode(ColumnDef, cmd->def),
-												 relid));
-		else if (cmd->subtype == AT_AddConstraint &&
-				 references_itself((const Constraint *) cmd->def, relid))
-		{
-			taken = lappend(taken, cmd);
-			stmt->cmds = foreach_delete_current(stmt->cmds, lc);
-		}
-	}
-	if (taken == NIL)
-		return NULL;
-	later = copyObject(stmt);
-	later->cmds = taken;
-	return later;
+	foreach(lc, hyb_added_constraints(stmt))
+		if (is_referenced_by(lfirst_node(Constraint, lc), relid, constraint, names))
+		return _("Before PostgreSQL 18, a foreign key of the same command can reference a btree index only.");
+	return NULL;
 }
 
 /* ---- materialized views ---- */

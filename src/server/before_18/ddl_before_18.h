@@ -38,11 +38,12 @@ extern void hyb_before_18_type_change(HybStandIns *stand_ins, List *relids,
 									  List *names, Oid hybrid);
 
 /*
- * A foreign key of the table to itself cannot be made together with a hybrid
- * constraint.  Takes such foreign keys out of the statement and returns them as a
- * statement, to be executed afterwards.  NULL if there are none.
+ * ALTER TABLE adds this PRIMARY KEY or UNIQUE constraint of columns with these names
+ * to the table.  Returns why it has to be btree, if a foreign key that the statement
+ * adds too references it.  Else NULL.
  */
-extern AlterTableStmt *hyb_before_18_postpone(AlterTableStmt *stmt, Oid relid);
+extern char *hyb_before_18_referenced(const AlterTableStmt *stmt, Oid relid,
+									  const Constraint *constraint, List *names);
 
 /*
  * Before REFRESH MATERIALIZED VIEW CONCURRENTLY: makes a stand-in for a unique
