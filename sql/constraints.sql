@@ -164,7 +164,7 @@ INSERT INTO both_new VALUES (0, -7);
 
 -- indexes of no constraint, referenced by foreign keys, among them its own
 CREATE TABLE referenced (id int, up int, c text COLLATE "C", d text, n int NOT NULL);
-CREATE UNIQUE INDEX r_id ON referenced USING hybrid (id) INCLUDE (d) WITH (merge_ratio = 7);
+CREATE UNIQUE INDEX r_id ON referenced USING hybrid (id) INCLUDE (d) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX r_cd ON referenced USING hybrid (c DESC, d COLLATE "C");
 CREATE UNIQUE INDEX r_n ON referenced USING hybrid (n);
 COMMENT ON INDEX r_cd IS 'kept';
@@ -174,9 +174,13 @@ ALTER TABLE referenced ADD FOREIGN KEY (up) REFERENCES referenced (id);
 CREATE TABLE refers (n int REFERENCES referenced (n), c text, d text,
 	FOREIGN KEY (d, c) REFERENCES referenced (d, c));
 INSERT INTO refers VALUES (7, '7', '7');
+-- before 18 they become btree
+SET client_min_messages = error;
 ALTER TABLE referenced ALTER id TYPE bigint, ALTER c TYPE varchar(9) COLLATE "POSIX",
 	ALTER d TYPE varchar(9), ALTER n TYPE numeric, ALTER up TYPE bigint;
+CALL hybrid_convert_table('referenced');
 ALTER TABLE referenced ALTER up TYPE int;
+RESET client_min_messages;
 SELECT * FROM kinds WHERE tablename = 'referenced';
 SELECT indexrelid::regclass, indisclustered AS clustered, obj_description(indexrelid),
 	pg_get_indexdef(indexrelid) FROM pg_index
@@ -194,7 +198,9 @@ DECLARE open_cursor CURSOR FOR SELECT FROM referenced;
 FETCH open_cursor;
 ALTER TABLE referenced ALTER id TYPE int;
 ROLLBACK;
+SET client_min_messages = error;
 ALTER TABLE referenced DROP COLUMN c CASCADE, ALTER d TYPE text;
+RESET client_min_messages;
 SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'referenced'::regclass ORDER BY 1;
 
 -- with the type of an attribute of the type that a table is of

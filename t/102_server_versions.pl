@@ -56,6 +56,21 @@ EOF
 	  'EXPLAIN INSERT INTO counter VALUES (1) ON CONFLICT (k) DO UPDATE SET n = 1';
 	is(error_of($node, 'CREATE TABLE child (k int REFERENCES counter (k)); INSERT INTO child SELECT k FROM counter LIMIT 1; DROP TABLE child'),
 		'', 'foreign key');
+	$node->safe_psql('postgres', <<EOF);
+CREATE TABLE itself (k int, up int, n int);
+CREATE UNIQUE INDEX itself_k ON itself USING hybrid (k) INCLUDE (n);
+INSERT INTO itself SELECT i, i, i FROM generate_series(1, 10) i;
+ALTER TABLE itself ADD FOREIGN KEY (up) REFERENCES itself (k);
+EOF
+	is(($node->psql('postgres', 'BEGIN; ALTER TABLE itself DROP k CASCADE, ALTER n TYPE bigint; ROLLBACK'))[2],
+		'psql:<stdin>:1: NOTICE:  drop cascades to constraint itself_up_fkey on table itself', 'an index that is dropped is left alone');
+	like(error_of($node, 'BEGIN; DECLARE c CURSOR FOR SELECT FROM itself; FETCH c; ALTER TABLE itself ALTER k TYPE bigint; ROLLBACK'),
+		qr/cannot ALTER TABLE "itself" because it is being used/, 'a table that is being read');
+	like(($node->psql('postgres', 'ALTER TABLE itself ALTER k TYPE bigint'))[2],
+		qr/NOTICE:  index "itself_k" becomes one of access method "btree"\nDETAIL:  Before PostgreSQL 18, a foreign key that ALTER TABLE makes again/,
+		'an index that a foreign key references becomes btree when its column changes its type');
+	is(error_of($node, "SET client_min_messages = error; SELECT hybrid_convert('itself_k'); ALTER TABLE itself ALTER up TYPE bigint"), '', 'and can be converted');
+	like(error_of($node, 'INSERT INTO itself VALUES (11, 12)'), qr/violates foreign key constraint/, 'the foreign key still works');
 	like(error_of($node, 'CREATE UNIQUE INDEX ON parted USING hybrid (k)'),
 		qr/cannot match partition key to an index using access method "hybrid"/,
 		'unique index of a partitioned table: an error');

@@ -328,21 +328,6 @@ hyb_note_overflow(int64 result, bool finite, int *overflow)
 	((rel)->rd_options == NULL || ((StdRdOptions *) (rel)->rd_options)->vacuum_truncate)
 #endif
 
-/* an index of ALTER TABLE; needs commands/defrem.h */
-#if PG_VERSION_NUM >= 190000
-#define HYB_DEFINE_INDEX(table, stmt) \
-	DefineIndex(NULL, (table), (stmt), InvalidOid, InvalidOid, InvalidOid, -1, \
-				true, false, false, false, true)
-#elif PG_VERSION_NUM >= 160000
-#define HYB_DEFINE_INDEX(table, stmt) \
-	DefineIndex((table), (stmt), InvalidOid, InvalidOid, InvalidOid, -1, \
-				true, false, false, false, true)
-#else
-#define HYB_DEFINE_INDEX(table, stmt) \
-	DefineIndex((table), (stmt), InvalidOid, InvalidOid, InvalidOid, \
-				true, false, false, false, true)
-#endif
-
 /* the last arguments of makeIndexInfo; needs nodes/makefuncs.h */
 #if PG_VERSION_NUM >= 180000
 #define HYB_INDEX_INFO_END , false, false

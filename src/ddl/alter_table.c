@@ -310,40 +310,51 @@ before_new_constraints(HybAfterStatement *after, Relation table, List *attnums,
 }
 
 /*
- * Returns true if the index, which has no constraint, has a key column for whose new
- * type we have no operator class.  The server would find one of a type that the new
- * one can be coerced to, which orders otherwise (text's for citext).  Where rows stay
- * as they are, it would go on using the index without building it again.
+ * Returns true if the index has a key column for whose new type we have no operator
+ * class.  The server would find one of a type that the new one can be coerced to,
+ * which orders otherwise (text's for citext).  Where rows stay as they are, it would go
+ * on using the index without building it again.
  */
 static bool
-loses_class(Relation table, Oid indexoid, const AlterTableStmt *stmt,
-			List *attnums)
+loses_class(Relation index, const AlterTableStmt *stmt, List *attnums)
 {
-	Relation	index = index_open(indexoid, AccessShareLock);
 	Form_pg_index form = index->rd_index;
-	bool		loses = false;
 
-	for (int i = 0; !loses && i < form->indnkeyatts; i++)
-		if (list_member_int(attnums, form->indkey.values[i]))
-		{
-			Form_pg_attribute column = TupleDescAttr(RelationGetDescr(table),
-													 form->indkey.values[i] - 1);
-
-			loses = !hyb_replace_serves_column(stmt, RelationGetRelid(table),
-											   NameStr(column->attname));
-		}
-	loses = loses && form->indisvalid && !index->rd_rel->relispartition;
-	index_close(index, NoLock);
-	return loses;
+	for (int i = 0; i < form->indnkeyatts; i++)
+		if (list_member_int(attnums, form->indkey.values[i]) &&
+			!hyb_replace_serves_column(stmt, form->indrelid,
+									   get_attname(form->indrelid, form->indkey.values[i], false)))
+			return true;
+	return false;
 }
 
-/* Makes such indexes btree ones before the statement. */
+/*
+ * Returns why a hybrid index, which has no constraint, cannot be one when the columns
+ * have their new types.  Else NULL.
+ */
+static char *
+why_unserved(Oid indexoid, const AlterTableStmt *stmt, List *attnums)
+{
+	Relation	index = index_open(indexoid, AccessShareLock);
+	char	   *reason = NULL;
+
+	if (index->rd_index->indisvalid && !index->rd_rel->relispartition)
+		reason = loses_class(index, stmt, attnums) ?
+			_("Access method \"hybrid\" has no operator class for the new type of a column.") :
+			hyb_before_18_rebuilt(index, attnums);
+	index_close(index, NoLock);
+	return reason;
+}
+
+/* Makes such indexes btree ones before the statement, unless it drops them. */
 static void
-revert_unserved(const AlterTableStmt *stmt, List *relids, List *names,
-				Oid hybrid)
+revert_unserved(const HybStandIns *stand_ins, const AlterTableStmt *stmt,
+				List *relids, List *names, Oid hybrid)
 {
 	List	   *found = NIL;
+	List	   *reasons = NIL;
 	ListCell   *lc;
+	ListCell   *of_reasons;
 
 	foreach(lc, relids)
 	{
@@ -353,18 +364,29 @@ revert_unserved(const AlterTableStmt *stmt, List *relids, List *names,
 
 		Assert(CheckRelationLockedByMe(table, AccessExclusiveLock, true));
 		foreach(of_table, RelationGetIndexList(table))
-			if (hyb_index_is_of(lfirst_oid(of_table), hybrid) &&
-				!OidIsValid(get_index_constraint(lfirst_oid(of_table))) &&
-				loses_class(table, lfirst_oid(of_table), stmt, attnums))
-			found = lappend_oid(found, lfirst_oid(of_table));
+		{
+			Oid			index = lfirst_oid(of_table);
+			char	   *reason;
+
+			if (!hyb_index_is_of(index, hybrid) ||
+				OidIsValid(get_index_constraint(index)) ||
+				list_member_oid(stand_ins->settled, index))
+				continue;
+			reason = why_unserved(index, stmt, attnums);
+			if (reason == NULL)
+				continue;
+			CheckTableNotInUse(table, "ALTER TABLE");
+			found = lappend_oid(found, index);
+			reasons = lappend(reasons, reason);
+		}
 		relation_close(table, NoLock);
 	}
-	foreach(lc, found)
+	forboth(lc, found, of_reasons, reasons)
 	{
 		ereport(NOTICE,
 				(errmsg("index \"%s\" becomes one of access method \"%s\"",
 						get_rel_name(lfirst_oid(lc)), DEFAULT_INDEX_TYPE),
-				 errdetail("Access method \"hybrid\" has no operator class for the new type of a column.")));
+				 errdetail_internal("%s", (char *) lfirst(of_reasons))));
 		hyb_convert_now(lfirst_oid(lc), BTREE_AM_OID, NULL, false);
 	}
 }
@@ -377,7 +399,7 @@ before_type_change(HybAfterStatement *after, const AlterTableStmt *stmt,
 		lock_typed_tables(relid) : lock_with_children(relid);
 	ListCell   *lc;
 
-	revert_unserved(stmt, relids, names, hybrid);
+	revert_unserved(&after->stand_ins, stmt, relids, names, hybrid);
 	foreach(lc, relids)
 	{
 		Relation	table = relation_open(lfirst_oid(lc), NoLock);

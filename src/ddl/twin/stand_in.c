@@ -24,7 +24,6 @@
 #include "catalog/binary_upgrade.h"
 #include "catalog/heap.h"
 #include "ddl/twin/twin.h"
-#include "parser/parse_utilcmd.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
@@ -144,45 +143,6 @@ drop_index(Oid index, int flags)
 	CommandCounterIncrement();
 }
 
-/*
- * Returns what ALTER TABLE would make the index by.  It names no collation that is
- * the column's, for that may change.
- */
-static IndexStmt *
-definition(Relation table, Oid indexoid)
-{
-	Relation	index = index_open(indexoid, AccessExclusiveLock);
-	IndexStmt  *stmt = generateClonedIndexStmt(NULL, index, NULL, NULL);
-
-	for (int i = 0; i < index->rd_index->indnkeyatts; i++)
-	{
-		AttrNumber	attnum = index->rd_index->indkey.values[i];
-
-		if (index->rd_indcollation[i] ==
-			TupleDescAttr(RelationGetDescr(table), attnum - 1)->attcollation)
-			list_nth_node(IndexElem, stmt->indexParams, i)->collation = NIL;
-	}
-	stmt->idxname = pstrdup(RelationGetRelationName(index));
-	stmt->reset_default_tblspc = true;
-	index_close(index, NoLock);
-	return stmt;
-}
-
-void
-hyb_stand_in_make_alone(HybStandIns *stand_ins, Relation table, Oid index)
-{
-	HybStandIn *stand_in;
-
-	if (list_member_oid(stand_ins->settled, index))
-		return;
-	Assert(CheckRelationLockedByMe(table, AccessExclusiveLock, true));
-	CheckTableNotInUse(table, "ALTER TABLE");
-	stand_in = hyb_stand_in_make(stand_ins, table, index, false);
-	stand_in->table = RelationGetRelid(table);
-	stand_in->definition = definition(table, index);
-	drop_index(index, 0);
-}
-
 /* Returns the index, or what was made in its place with this name. */
 static Oid
 current_oid(Oid index, const HybStandIn *stand_in, const char *name)
@@ -211,11 +171,6 @@ end_stand_in(const HybStandIn *stand_in)
 	CommandCounterIncrement();
 	present = list_delete_oid(present, stand_in->oid);
 	oid = current_oid(stand_in->oid, stand_in, stand_in->name);
-	if (OidIsValid(oid) && stand_in->definition != NULL)
-	{
-		HYB_DEFINE_INDEX(stand_in->table, stand_in->definition);
-		CommandCounterIncrement();
-	}
 	index = current_oid(stand_in->index, stand_in, stand_in->index_name);
 	if (!OidIsValid(oid))
 	{

@@ -171,10 +171,6 @@ typedef struct HybStandIn
 	Oid			schema;
 	char	   *name;			/* of the stand-in after the statement */
 	char	   *index_name;
-
-	/* definition of an index that is made after the statement, or NULL */
-	Oid			table;
-	IndexStmt  *definition;
 } HybStandIn;
 
 /* The stand-ins of a statement. */
@@ -193,15 +189,6 @@ typedef struct HybStandIns
  */
 extern HybStandIn *hyb_stand_in_make(HybStandIns *stand_ins, Relation table,
 									 Oid index, bool keep_name);
-
-/*
- * The same for an index that a foreign key references and whose columns change
- * their types.  ALTER TABLE makes both indexes again, in any order, and could take
- * the wrong one for the foreign key.  So this drops the index, and
- * hyb_stand_ins_end makes it again.
- */
-extern void hyb_stand_in_make_alone(HybStandIns *stand_ins, Relation table,
-									Oid index);
 
 /*
  * Gives each index its place back, with the name and the constraint that the

@@ -5,7 +5,8 @@
  * Foreign keys and REFRESH MATERIALIZED VIEW CONCURRENTLY look for btree indexes,
  * but never into them: a stand-in takes the place of the hybrid index meanwhile.
  * Unique indexes of partitioned tables, and on 17 those that a subscriber looks for
- * rows by, stay btree.
+ * rows by, stay btree.  So do those that ALTER TABLE makes together with a foreign key
+ * that references them, for nothing can stand in for an index that is still to come.
  *
  * Locks: a referenced table is locked as the statement will lock it, and only if
  * the caller may reference its columns.
@@ -235,32 +236,15 @@ hyb_before_18_foreign_key(HybStandIns *stand_ins, const Constraint *constraint,
 	relation_close(table, NoLock);
 }
 
-/*
- * Unique indexes that ALTER TABLE makes again, that have no constraint, but that
- * foreign keys reference.
- */
-static void
-before_new_index(HybStandIns *stand_ins, Relation table, List *attnums,
-				 Oid hybrid)
+char *
+hyb_before_18_rebuilt(Relation index, List *attnums)
 {
-	ListCell   *lc;
-
-	foreach(lc, RelationGetIndexList(table))
-	{
-		Relation	index;
-		bool		referenced;
-
-		if (!hyb_index_is_of(lfirst_oid(lc), hybrid) ||
-			OidIsValid(get_index_constraint(lfirst_oid(lc))))
-			continue;
-		index = index_open(lfirst_oid(lc), AccessShareLock);
-		referenced = hyb_index_is_plain_unique(index) &&
-			hyb_index_has_column(index, attnums) &&
-			get_index_ref_constraints(lfirst_oid(lc)) != NIL;
-		index_close(index, NoLock);
-		if (referenced)
-			hyb_stand_in_make_alone(stand_ins, table, lfirst_oid(lc));
-	}
+	Assert(!OidIsValid(get_index_constraint(RelationGetRelid(index))));
+	if (!HYB_BEFORE_18 || !hyb_index_is_plain_unique(index) ||
+		!hyb_index_has_column(index, attnums) ||
+		get_index_ref_constraints(RelationGetRelid(index)) == NIL)
+		return NULL;
+	return _("Before PostgreSQL 18, a foreign key that ALTER TABLE makes again can reference a btree index only.");
 }
 
 /* Returns the index that a foreign key references. */
@@ -336,10 +320,9 @@ hyb_before_18_type_change(HybStandIns *stand_ins, List *relids, List *names,
 	foreach(lc, relids)
 	{
 		Relation	table = relation_open(lfirst_oid(lc), NoLock);
-		List	   *attnums = hyb_column_numbers(lfirst_oid(lc), names);
 
-		before_new_index(stand_ins, table, attnums, hybrid);
-		before_new_foreign_key(stand_ins, table, attnums, hybrid);
+		before_new_foreign_key(stand_ins, table,
+							   hyb_column_numbers(lfirst_oid(lc), names), hybrid);
 		relation_close(table, NoLock);
 	}
 }

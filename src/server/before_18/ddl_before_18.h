@@ -31,6 +31,13 @@ extern void hyb_before_18_foreign_key(HybStandIns *stand_ins,
 									  const Constraint *constraint, Oid hybrid);
 
 /*
+ * ALTER TABLE changes the types of these columns, and makes the hybrid index, which
+ * has no constraint, again if it has one of them.  Returns why it has to be btree
+ * before, if a foreign key references it.  Else NULL.
+ */
+extern char *hyb_before_18_rebuilt(Relation index, List *attnums);
+
+/*
  * Columns of these names change their types in the tables, which are locked.  Makes
  * stand-ins for the indexes that foreign keys look for when they are made again.
  */
