@@ -126,9 +126,9 @@ FETCH ALL FROM c;
 FETCH BACKWARD ALL FROM c;
 COMMIT;
 
--- Instants as elements for columns without a time zone: around changes of the
--- clock one may equal no local time, or two.  What is read is a small part of
--- the index all the same.
+-- Instants as constants and elements for columns without a time zone: around changes
+-- of the clock one may equal no local time, or two.  What is read lies between the
+-- least and the greatest element, or in the hours about the constant.
 CREATE TABLE ar_zone (t timestamp, d date, i int);
 INSERT INTO ar_zone SELECT t, t::date, 0 FROM unnest('{2011-12-30,2022-03-13,2022-03-27,2022-10-30,2022-11-06,2022-09-11,2022-04-03,1994-12-31}'::timestamp[]) day, generate_series(day - interval '1 day', day + interval '2 days', '30 minutes') t;
 CREATE INDEX ar_zone_t ON ar_zone USING hybrid (t);
@@ -157,7 +157,9 @@ BEGIN
 		ok := hyb_same('SELECT t, i FROM ar_zone WHERE t = ANY (' || ar_instants(at) || ')', 'index') AND
 			hyb_same('SELECT d, i FROM ar_zone WHERE d = ANY (' || ar_instants(at) || ') AND i >= 0', 'index') AND
 			hyb_same('SELECT t FROM ar_zone WHERE t < ANY (' || ar_instants(at) || ') AND t >= ANY (' || ar_instants(at - interval '3 days') || ')', 'index') AND
-			hyb_same(format('SELECT t FROM ar_zone WHERE t = %L::timestamptz', at), 'index');
+			hyb_same(format('SELECT d, i FROM ar_zone WHERE (d, i) <= (%L::timestamptz, 0)', at), 'index bitmap') AND
+			hyb_same('SELECT t, x FROM unnest(' || ar_instants(at) || ') x, LATERAL (SELECT t FROM ar_zone WHERE t = x OFFSET 0) y', 'index') AND
+			hyb_same('SELECT d, x FROM unnest(' || ar_instants(at) || ') x, LATERAL (SELECT d FROM ar_zone WHERE d = x OFFSET 0) y', 'index');
 		RETURN NEXT;
 	END LOOP;
 END $$;
@@ -167,8 +169,12 @@ SET timezone = 'Europe/Berlin';
 SELECT hyb_same(format('SELECT t FROM ar_zone WHERE t = ANY (%L::timestamptz[])', v), 'index'), (SELECT array_agg(t ORDER BY t) FROM ar_zone WHERE t = ANY (v)) AS times
 FROM (VALUES ('{2022-03-27 01:00Z}'::timestamptz[]), ('{2022-10-30 01:00Z}'), ('{2022-10-30 00:00Z}')) x(v);
 SELECT q, b < all_of_it / 3 AS few FROM (SELECT ar_blocks($q$SELECT i FROM ar_wide WHERE t > '-infinity'$q$)) x(all_of_it),
-	unnest(array[$q$t = ANY ('{2001-05-05 12:00Z,2022-03-27 01:00Z,2029-01-01 00:00Z}'::timestamptz[])$q$,
-		$q$d = ANY ('{2001-05-05 22:00Z,2022-03-27 01:00Z,2022-10-29 22:00Z,2029-01-01 00:00Z}'::timestamptz[])$q$,
+	unnest(array[$q$t = ANY ('{2001-05-05 12:00Z,2002-07-01 00:00Z,2029-01-01 00:00Z}'::timestamptz[])$q$,
+		$q$t = ANY ('{2022-01-05 12:00Z,2022-03-27 01:00Z,2022-10-30 01:00Z}'::timestamptz[])$q$,
+		$q$t = timestamptz '2022-10-30 01:00Z'$q$,
+		$q$d = ANY ('{2001-05-05 22:00Z,2022-03-27 01:00Z,2029-01-01 00:00Z}'::timestamptz[])$q$,
+		$q$d = ANY ('{2022-01-05 23:00Z,2022-03-27 01:00Z,2022-10-29 22:00Z}'::timestamptz[])$q$,
+		$q$d = timestamptz '2022-10-29 22:00Z'$q$,
 		$q$t < ANY ('{2000-03-26 00:30Z,2000-03-01 12:00Z}'::timestamptz[])$q$]) q, ar_blocks('SELECT i FROM ar_wide WHERE ' || q) b;
 -- the first instants have no local time west of Greenwich
 SET timezone = 'America/New_York';

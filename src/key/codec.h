@@ -27,7 +27,7 @@ typedef enum HybCompare
  * The place of a value of another type among a type's values.  Every value that
  * sorts below it is at most `lo`, every value above it at least `hi`, and values
  * equal to it lie in [hi, lo].  Where the place is known only roughly, lo lies
- * above hi, and the caller asks the operator about each entry between.
+ * at or above hi, and the caller asks the operator about each entry between.
  */
 typedef struct HybCast
 {
@@ -88,16 +88,7 @@ typedef struct HybCodec
 	 * false if the position is unknown.  NULL: no other types.
 	 */
 	bool		(*cast) (Oid subtype, Datum value, HybCast *out);
-
-	/*
-	 * The values of this type that equal a value whose place cast knows only
-	 * roughly: at most HYB_MAX_EQUALS, in any order.  Returns their number,
-	 * or -1 if unknown.  NULL: cast always knows the place.
-	 */
-	int			(*equals) (Oid subtype, Datum value, Datum *equal);
 } HybCodec;
-
-#define HYB_MAX_EQUALS	8
 
 typedef struct HybCodecRequest
 {

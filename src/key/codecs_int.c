@@ -285,7 +285,7 @@ float8_cast(Oid subtype, Datum value, HybCast *out)
  * session's zone if the other type has one.  That is exact for a constant.  For a
  * column we have to cast the constant the other way, which keeps the order only
  * while the zone's offset does not change.  Near a change of offset the position is
- * widened to either side.
+ * as wide as the offsets differ.
  */
 
 /*
@@ -322,101 +322,52 @@ timestamp_position(Timestamp ts, int overflow, HybCast *out)
 }
 
 /*
- * The local time of an instant; *overflow tells if it is beyond what a
- * timestamp can hold.  Returns true if the session's zone keeps its offset
- * around it, so that local times and instants have the same order.
+ * The local times that may equal an instant, which is finite, lie in [*hi, *lo].  They
+ * are its local times by the offsets in force around it, mostly a single one.  They may
+ * lie beyond what a timestamp can hold.
  */
-static bool
-timestamptz_local(TimestampTz instant, Timestamp *local, int *overflow)
-{
-	pg_time_t	from = timestamptz_to_time_t(instant) -
-		HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
-	pg_time_t	boundary;
-	long int	before_gmtoff;
-	long int	after_gmtoff;
-	int			before_isdst;
-	int			after_isdst;
-	int			changes;
-
-	changes = pg_next_dst_boundary(&from, &before_gmtoff, &before_isdst,
-								   &boundary, &after_gmtoff, &after_isdst,
-								   session_timezone);
-	*local = instant;
-	*overflow = 0;
-	if (changes < 0)
-		return false;
-	*local += before_gmtoff * USECS_PER_SEC;
-	if (*local >= END_TIMESTAMP)
-		*overflow = 1;
-	else if (*local < MIN_TIMESTAMP)
-		*overflow = -1;
-	return changes == 0 ||
-		boundary > from + 2 * HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
-}
-
-/*
- * The local times that the server casts to an instant, which is finite.  Returns
- * their number, or -1 if unknown.  Each is the instant's local
- * time by an offset that is in force at most HYB_ZONE_MARGIN_DAYS away: twice
- * where clocks were put forward, none where they were put back.
- */
-static int
-timestamptz_locals(TimestampTz instant, Timestamp *locals)
+static void
+timestamptz_locals(TimestampTz instant, Timestamp *lo, Timestamp *hi)
 {
 	pg_time_t	from = timestamptz_to_time_t(instant) -
 		HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
 	pg_time_t	end = from + 2 * HYB_ZONE_MARGIN_DAYS * SECS_PER_DAY;
-	long int	offsets[HYB_MAX_EQUALS];
-	int			noffsets = 0;
-	int			nlocals = 0;
+	int64		least = PG_INT64_MAX;
+	int64		greatest = PG_INT64_MIN;
 	pg_time_t	boundary;
 	long int	before_gmtoff;
 	long int	after_gmtoff;
 	int			before_isdst;
 	int			after_isdst;
-	int			changes;
 
-	do
+	for (;;)
 	{
-		int			i = 0;
+		int			changes = pg_next_dst_boundary(&from, &before_gmtoff,
+												   &before_isdst, &boundary,
+												   &after_gmtoff, &after_isdst,
+												   session_timezone);
 
-		changes = pg_next_dst_boundary(&from, &before_gmtoff, &before_isdst,
-									   &boundary, &after_gmtoff,
-									   &after_isdst, session_timezone);
 		if (changes < 0)
-			return -1;
-		while (i < noffsets && offsets[i] != before_gmtoff)
-			i++;
-		if (i == HYB_MAX_EQUALS)
-			return -1;
-		offsets[i] = before_gmtoff;
-		noffsets = Max(noffsets, i + 1);
+			before_gmtoff = 0;	/* as the server has it */
+		least = Min(least, before_gmtoff);
+		greatest = Max(greatest, before_gmtoff);
+		if (changes <= 0 || boundary > end)
+			break;
 		from = boundary;
-	} while (changes > 0 && boundary <= end);
-
-	for (int i = 0; i < noffsets; i++)
-	{
-		Timestamp	local = instant + offsets[i] * USECS_PER_SEC;
-		int			overflow = 0;
-
-		if (IS_VALID_TIMESTAMP(local) &&
-			timestamp2timestamptz_opt_overflow(local, &overflow) == instant &&
-			overflow == 0)
-			locals[nlocals++] = local;
 	}
-	return nlocals;
+	*lo = instant + greatest * USECS_PER_SEC;
+	*hi = instant + least * USECS_PER_SEC;
+	Assert(*hi <= *lo && *lo - *hi <= HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
 }
 
-/* The day that a finite timestamp falls on; *midnight: it is its beginning. */
+/* The day that a finite timestamp falls on. */
 static DateADT
-timestamp_day(Timestamp ts, bool *midnight)
+timestamp_day(Timestamp ts)
 {
 	int64		day = ts / USECS_PER_DAY;
-	int64		rest = ts % USECS_PER_DAY;
 
-	if (rest < 0)
+	if (ts % USECS_PER_DAY < 0)
 		day--;
-	*midnight = rest == 0;
 	return (DateADT) day;
 }
 
@@ -424,85 +375,45 @@ timestamp_day(Timestamp ts, bool *midnight)
 static bool
 date_cast(Oid subtype, Datum value, HybCast *out)
 {
-	Timestamp	ts;
-	DateADT		day;
+	Timestamp	lo;
+	Timestamp	hi;
 	DateADT		below;
 	DateADT		above;
-	int			overflow = 0;
-	bool		known = true;
 
 	if (subtype != TIMESTAMPOID && subtype != TIMESTAMPTZOID)
 		return false;
 
-	ts = DatumGetTimestamp(value);
-	if (TIMESTAMP_NOT_FINITE(ts))
+	lo = hi = DatumGetTimestamp(value);
+	if (TIMESTAMP_NOT_FINITE(lo))
 	{
-		if (TIMESTAMP_IS_NOBEGIN(ts))
-			DATE_NOBEGIN(day);
+		if (TIMESTAMP_IS_NOBEGIN(lo))
+			DATE_NOBEGIN(below);
 		else
-			DATE_NOEND(day);
-		out->lo = out->hi = DateADTGetDatum(day);
+			DATE_NOEND(below);
+		out->lo = out->hi = DateADTGetDatum(below);
 		return true;
 	}
 
 	if (subtype == TIMESTAMPTZOID)
-		known = timestamptz_local(ts, &ts, &overflow);
-	day = timestamp_day(ts, &out->exact);
-	if (!known)
-	{
-		out->exact = false;
-		below = day + HYB_ZONE_MARGIN_DAYS;
-		above = day - HYB_ZONE_MARGIN_DAYS;
-	}
-	else if (overflow > 0)
-	{
-		/* Dates too late for a timestamp lie above every finite one */
-		out->exact = false;
-		below = TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE - 1;
-		above = below + 1;
-	}
-	else if (overflow < 0)
-	{
-		out->exact = false;
-		DATE_NOBEGIN(below);
-		above = DATETIME_MIN_JULIAN - POSTGRES_EPOCH_JDATE;
-	}
-	else
-	{
-		below = day;
-		above = out->exact ? day : day + 1;
-	}
+		timestamptz_locals(lo, &lo, &hi);
+	out->exact = lo == hi;
+	/* dates too late for a timestamp lie above every finite one */
+	lo = Min(lo, END_TIMESTAMP - 1);
+	hi = Min(hi, END_TIMESTAMP);
+	below = timestamp_day(lo);
+	above = timestamp_day(hi + USECS_PER_DAY - 1);
+	out->exact &= below == above;
 	out->lo = DateADTGetDatum(below);
 	out->hi = DateADTGetDatum(above);
 	return true;
-}
-
-static int
-date_equals(Oid subtype, Datum value, Datum *equal)
-{
-	Timestamp	locals[HYB_MAX_EQUALS];
-	int			nlocals;
-	int			n = 0;
-
-	if (subtype != TIMESTAMPTZOID ||
-		TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(value)))
-		return -1;
-	nlocals = timestamptz_locals(DatumGetTimestampTz(value), locals);
-	for (int i = 0; i < nlocals; i++)
-	{
-		bool		midnight;
-		DateADT		day = timestamp_day(locals[i], &midnight);
-
-		if (midnight)
-			equal[n++] = DateADTGetDatum(day);
-	}
-	return nlocals < 0 ? -1 : n;
 }
 
 static bool
 timestamp_cast(Oid subtype, Datum value, HybCast *out)
 {
 	Timestamp	ts;
+	Timestamp	lo;
+	Timestamp	hi;
 	int			overflow = 0;
 
 	switch (subtype)
@@ -510,36 +421,19 @@ timestamp_cast(Oid subtype, Datum value, HybCast *out)
 		case DATEOID:
 			ts = date2timestamp_opt_overflow(DatumGetDateADT(value),
 											 &overflow);
-			break;
+			timestamp_position(ts, overflow, out);
+			return true;
 		case TIMESTAMPTZOID:
-			ts = DatumGetTimestampTz(value);
-			if (TIMESTAMP_NOT_FINITE(ts) ||
-				timestamptz_local(ts, &ts, &overflow))
-				break;
-			out->exact = false;
-			out->lo = TimestampGetDatum(ts + HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
-			out->hi = TimestampGetDatum(ts - HYB_ZONE_MARGIN_DAYS * USECS_PER_DAY);
+			lo = hi = DatumGetTimestampTz(value);
+			if (!TIMESTAMP_NOT_FINITE(lo))
+				timestamptz_locals(lo, &lo, &hi);
+			out->exact = lo == hi;
+			out->lo = TimestampGetDatum(lo);
+			out->hi = TimestampGetDatum(hi);
 			return true;
 		default:
 			return false;
 	}
-	timestamp_position(ts, overflow, out);
-	return true;
-}
-
-static int
-timestamp_equals(Oid subtype, Datum value, Datum *equal)
-{
-	Timestamp	locals[HYB_MAX_EQUALS];
-	int			n;
-
-	if (subtype != TIMESTAMPTZOID ||
-		TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(value)))
-		return -1;
-	n = timestamptz_locals(DatumGetTimestampTz(value), locals);
-	for (int i = 0; i < n; i++)
-		equal[i] = TimestampGetDatum(locals[i]);
-	return n;
 }
 
 static bool
@@ -595,10 +489,10 @@ static const HybCodec codecs[] = {
 	CODEC(FLOAT8OID, "float8", 8, float8_to_int, float8_from_int,
 		  .compare = HYB_COMPARE_FLOAT,.cast = float8_cast),
 	CODEC(DATEOID, "date", 4, int4_to_int, int4_from_int,
-		  .cast = date_cast,.equals = date_equals),
+		  .cast = date_cast),
 	CODEC(TIMEOID, "time", 8, int8_to_int, int8_from_int,),
 	CODEC(TIMESTAMPOID, "timestamp", 8, int8_to_int, int8_from_int,
-		  .cast = timestamp_cast,.equals = timestamp_equals),
+		  .cast = timestamp_cast),
 	CODEC(TIMESTAMPTZOID, "timestamptz", 8, int8_to_int, int8_from_int,
 		  .cast = timestamptz_cast),
 };

@@ -139,13 +139,7 @@ hyb_array_add(const HybColumn *col, HybScanArray *array, Datum value)
 	uint32		off = array->bytes.len;
 	uint32		len;
 
-	Assert(array->nelems <= array->alloc);
-	if (array->nelems == array->alloc)
-	{
-		array->alloc *= 2;
-		array->elems = repalloc_huge(array->elems,
-									 (Size) array->alloc * sizeof(uint64));
-	}
+	Assert(array->nelems < array->alloc);
 	hyb_key_encode_column(col, value, false, &array->bytes);
 	len = array->bytes.len - off;
 	array->maxlen = Max(array->maxlen, len);

@@ -28,17 +28,6 @@
 #include "utils/rel.h"
 
 /*
- * The values of the column's type that a constant equals whose place is known
- * only roughly: how many, or -1.
- */
-static int
-equal_constants(const HybColumn *col, Oid subtype, Datum value, Datum *equal)
-{
-	return col->codec != NULL && col->codec->equals != NULL ?
-		col->codec->equals(subtype, value, equal) : -1;
-}
-
-/*
  * The column compares like `strategy` to the value, which is of the column's
  * type.  Returns false, nothing done, if the value is too long for a bound.
  */
@@ -106,18 +95,6 @@ process_scalar(HybScanKeys *keys, ScanKey key, int column)
 			}
 			pg_fallthrough;
 		case HYB_CONSTANT_BETWEEN:
-			if (strategy == BTEqualStrategyNumber)
-			{
-				Datum		equal[HYB_MAX_EQUALS];
-				int			n = equal_constants(col, key->sk_subtype,
-												key->sk_argument, equal);
-
-				if (n == 0)
-					keys->empty = true;
-				if (n == 0 ||
-					(n == 1 && add_comparison(keys, column, strategy, equal[0])))
-					break;
-			}
 			/* what is equal lies between hi and lo, which overlap */
 			if (!greater)
 				(void) add_comparison(keys, column, BTLessEqualStrategyNumber,
@@ -143,9 +120,9 @@ process_scalar(HybScanKeys *keys, ScanKey key, int column)
 
 /*
  * Sort the elements of an array key, as values of the column.  With equality,
- * an element becomes the values that equal it, none or several.  The result is
- * NULL where these cannot be told, with other strategies for elements that
- * have no exact value, and if one is too long.
+ * elements that no value equals are left out.  The result is NULL if it is not known
+ * which value equals an element, with other strategies if none does, and if one is too
+ * long.
  */
 static HybScanArray *
 make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
@@ -157,7 +134,6 @@ make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 	{
 		Datum		lo;
 		Datum		hi;
-		Datum		equal[HYB_MAX_EQUALS];
 		HybConstantPlace conversion = hyb_place_constant(col, subtype, elems[i],
 														 &lo, &hi);
 
@@ -168,18 +144,9 @@ make_array(const HybColumn *col, Oid subtype, StrategyNumber strategy,
 			continue;
 		}
 		if (strategy != BTEqualStrategyNumber ||
+			conversion == HYB_CONSTANT_BETWEEN ||
 			conversion == HYB_CONSTANT_UNKNOWN)
 			return NULL;
-		if (conversion == HYB_CONSTANT_BETWEEN)
-		{
-			int			n = equal_constants(col, subtype, elems[i], equal);
-
-			if (n < 0)
-				return NULL;
-			for (int j = 0; j < n; j++)
-				if (!hyb_array_add(col, array, equal[j]))
-					return NULL;
-		}
 	}
 	hyb_array_sort(col, array);
 	return array;
