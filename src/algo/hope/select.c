@@ -11,9 +11,8 @@
  * the paper, by how often it occurs, be it inside of others.
  *
  * What was seen a few times in a sample will be seen less often outside of it.  So
- * counts are discounted (absolute discounting, as in Ney, Essen and Kneser, Computer
- * Speech and Language 8, 1994).  What is taken off is given to the intervals that
- * would encode the pattern's bytes without it.
+ * the counts that patterns are judged by are discounted (absolute discounting, as in
+ * Ney, Essen and Kneser, Computer Speech and Language 8, 1994).
  */
 #include "algo/hope/internal.h"
 
@@ -23,11 +22,11 @@
 /* Weights are integers: this much for an occurrence */
 #define UNIT		64
 
-/* Taken off each pattern's count; given to what replaces it elsewhere */
+/* Taken off each pattern's count */
 #define DISCOUNT	0.75
 
-/* Occurrences that an interval has without any in the sample */
-#define UNSEEN		0.1
+/* What an interval of these schemes weighs without any occurrence in the sample */
+#define UNSEEN		6
 
 /* A pattern has to save this many bits in the sample. */
 #define LEAST_SAVING	8.0
@@ -472,47 +471,6 @@ add_concatenations(Selector *s, uint32_t most)
 	return added;
 }
 
-/* The intervals' weights: counts, discounted. */
-static void
-weigh(Selector *s, uint64_t *weights)
-{
-	double	   *w = get_memory(s, s->iv.n * sizeof(double));
-	uint32_t	rest[HYB_HOPE_MAX_SYMBOL];
-	uint32_t	first = 0;
-
-	for (uint32_t i = 0; i < s->iv.n; i++)
-		w[i] = s->counts[i] + UNSEEN;
-	count_usage(s);
-	for (uint32_t k = 0; k < s->npatterns; k++)
-	{
-		const HybHopePattern *pattern = &s->patterns[k];
-		unsigned	parent;
-		int			nrest;
-
-		/* the interval that starts with the pattern */
-		while (s->iv.off[first + 1] - s->iv.off[first] != pattern->len ||
-			   memcmp(s->iv.bytes + s->iv.off[first], pattern->bytes,
-					  pattern->len) != 0)
-			first++;
-		if (pattern->len == 1 || s->counts[first] == 0)
-			continue;
-		w[first] -= DISCOUNT;
-		nrest = rest_intervals(s, k, rest);
-		for (int r = 0; r < nrest; r++)
-			w[rest[r]] += DISCOUNT;
-
-		/* the parent's intervals on either side, if there are */
-		parent = s->patterns[s->parent[k]].len;
-		if (first > 0 && s->iv.symlen[first - 1] == parent)
-			w[first - 1] += DISCOUNT / 2;
-		if (first + 1 < s->iv.n && s->iv.symlen[first + 1] == parent)
-			w[first + 1] += DISCOUNT / 2;
-	}
-	for (uint32_t i = 0; i < s->iv.n; i++)
-		weights[i] = w[i] * UNIT < 1 ? 1 : (uint64_t) (w[i] * UNIT);
-	release(s, w);
-}
-
 void
 hyb_hope_select(HybHopeScheme scheme, uint32_t entries,
 				const HybHopeSample *sample, HybHopeIntervals *intervals,
@@ -557,7 +515,8 @@ hyb_hope_select(HybHopeScheme scheme, uint32_t entries,
 	}
 	encode_sample(s);
 	*weights = get_memory(s, ((size_t) s->iv.n + 1) * sizeof(uint64_t));
-	weigh(s, *weights + 1);
+	for (uint32_t i = 0; i < s->iv.n; i++)
+		(*weights)[i + 1] = (uint64_t) s->counts[i] * UNIT + UNSEEN;
 	*intervals = s->iv;
 	release(s, s->cost);
 	release(s, s->counts);
