@@ -8,10 +8,8 @@
 #include "access/htup_details.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "key/desc.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
@@ -296,88 +294,6 @@ hyb_desc_remember_parts(HybKeyDesc *desc)
 			col->pure = desc->pure = HYB_IMPURE;
 		}
 	}
-}
-
-/*
- * Partitions are indexed alike, and a session may use thousands of them.  Beyond
- * MAX_SHARED definitions each index keeps its own description.
- */
-#define SHARED_BUCKETS	64
-#define MAX_SHARED		1024
-
-typedef struct SharedDesc
-{
-	struct SharedDesc *next;
-	HybKeyDesc	desc;			/* last; without what complete() sets */
-} SharedDesc;
-
-static SharedDesc *shared_descs[SHARED_BUCKETS];
-static int	nshared = 0;
-
-/* Leave out what belongs to one index.  Options are noted as being there. */
-static void
-strip(HybKeyDesc *desc)
-{
-	desc->tupdesc = NULL;
-	desc->truncated = false;
-	for (int i = 0; i < desc->natts; i++)
-	{
-		HybColumn  *col = &desc->cols[i];
-
-		col->order_proc = NULL;
-		col->index_name = NULL;
-		col->options = (Datum) (col->options != 0);
-	}
-}
-
-const HybKeyDesc *
-hyb_key_desc_share(const HybKeyDesc *desc)
-{
-	Size		size = hyb_key_desc_size(desc->natts);
-	SharedDesc *new = MemoryContextAlloc(TopMemoryContext,
-										 offsetof(SharedDesc, desc) + size);
-	SharedDesc **bucket;
-
-	/* descriptions are zeroed when they are made, so bytes can be compared */
-	memcpy(&new->desc, desc, size);
-	strip(&new->desc);
-	bucket = &shared_descs[hash_bytes((unsigned char *) &new->desc, size) %
-						   SHARED_BUCKETS];
-	for (SharedDesc *old = *bucket; old != NULL; old = old->next)
-	{
-		if (old->desc.natts == desc->natts &&
-			memcmp(&old->desc, &new->desc, size) == 0)
-		{
-			pfree(new);
-			return &old->desc;
-		}
-	}
-	if (nshared == MAX_SHARED)
-	{
-		pfree(new);
-		return NULL;
-	}
-	nshared++;
-	new->next = *bucket;
-	*bucket = new;
-	return &new->desc;
-}
-
-void
-hyb_key_desc_complete(HybKeyDesc *desc, Relation index)
-{
-	desc->tupdesc = RelationGetDescr(index);
-	for (int i = 0; i < desc->natts; i++)
-	{
-		HybColumn  *col = &desc->cols[i];
-
-		col->index_name = RelationGetRelationName(index);
-		if (i < desc->nkeys)
-			col->order_proc = index_getprocinfo(index, i + 1, HYB_ORDER_PROC);
-		if (col->options != 0)
-			col->options = PointerGetDatum(RelationGetIndexAttOptions(index, false)[i]);
-	}
-	hyb_key_desc_assert_valid(desc);
 }
 
 #ifdef USE_ASSERT_CHECKING

@@ -139,8 +139,9 @@ hyb_key_desc_calls_functions(const HybKeyDesc *desc)
 }
 
 /*
- * Bytes of a description with `natts` columns.  It holds no pointer into itself,
- * so a copy of these bytes is as good, for as long as the relation is open.
+ * Bytes of a description with `natts` columns.  It holds no pointer into itself, and
+ * what it points to stays as long as the relation cache's entry: a copy of these bytes
+ * is as good.
  */
 #define hyb_key_desc_size(natts) \
 	(offsetof(HybKeyDesc, cols) + (natts) * sizeof(HybColumn))
@@ -202,15 +203,6 @@ extern void hyb_key_desc_assert_valid(const HybKeyDesc *desc);
 
 /* Builds the description in the current memory context. */
 extern HybKeyDesc *hyb_key_desc_create(Relation index);
-
-/*
- * What is the same in all indexes of that definition, which stays: one for all
- * of them.  NULL if there are too many definitions to keep another one.
- */
-extern const HybKeyDesc *hyb_key_desc_share(const HybKeyDesc *desc);
-
-/* A copy of either becomes that of an index, which is open, again. */
-extern void hyb_key_desc_complete(HybKeyDesc *desc, Relation index);
 
 /*
  * Raises the comparison function's error if a value of the row cannot be

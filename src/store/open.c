@@ -4,6 +4,7 @@
  */
 #include "base/compat.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "miscadmin.h"
 #include "store/dictionary.h"
@@ -19,9 +20,8 @@
  * chunk in rd_amcache, which the server frees whenever the entry of the
  * relation cache is invalidated, in the middle of a scan too: handles take
  * copies.  What a copy points to (the tuple descriptor, support functions,
- * options of operator classes) stays for as long as the relation is open.
- * Indexes of equal definitions share their description, since a session may use
- * very many of them.
+ * options of operator classes) stays for as long as the relation is open.  It
+ * belongs to the entry, or lies in rd_indexcxt as the chunk does.
  *
  * An incarnation ends with its file, which changes the relation cache's entry,
  * or where this backend builds the index in the same file, see
@@ -32,9 +32,7 @@ typedef struct HybIndexCache
 	uint64		incarnation;
 	struct HybCache *backend;
 	uint64		backend_serial;
-	const HybKeyDesc *desc;		/* shared, or behind this in the same chunk;
-								 * without dictionaries */
-	bool		truncated;		/* as in HybKeyDesc */
+	HybKeyDesc	desc;			/* last; without dictionaries */
 } HybIndexCache;
 
 /* Free what the relation cache keeps of the index (HybIndexCache). */
@@ -55,28 +53,22 @@ make_cache(Relation rel)
 	HybMetaPage *meta;
 	Buffer		buf = hyb_meta_lock(&ix, BUFFER_LOCK_SHARE, &meta);
 	uint64		incarnation = meta->incarnation;
-	bool		truncated = (meta->flags & HYB_META_TRUNCATED) != 0;
-	const HybKeyDesc *shared;
 	HybIndexCache *cache;
 
+	desc->truncated = (meta->flags & HYB_META_TRUNCATED) != 0;
 	UnlockReleaseBuffer(buf);
 
-	if (truncated && !(desc->all_mem && desc->natts == desc->nkeys))
+	if (desc->truncated && !(desc->all_mem && desc->natts == desc->nkeys))
 		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
 					  "The metapage says that leaves do not hold keys, of an index that needs them.");
 
 	/* an operator class's function may have opened the index meanwhile */
 	drop_cache(rel);
-	shared = hyb_key_desc_share(desc);
-	cache = MemoryContextAlloc(rel->rd_indexcxt, sizeof(HybIndexCache) +
-							   (shared == NULL ? size : 0));
+	cache = MemoryContextAlloc(rel->rd_indexcxt, offsetof(HybIndexCache, desc) + size);
 	cache->incarnation = incarnation;
 	cache->backend = NULL;
 	cache->backend_serial = 0;
-	cache->truncated = truncated;
-	if (shared == NULL)
-		shared = memcpy(cache + 1, desc, size);
-	cache->desc = shared;
+	memcpy(&cache->desc, desc, size);
 	pfree(desc);
 	rel->rd_amcache = cache;
 	return cache;
@@ -156,7 +148,7 @@ hyb_index_is_truncated(Relation rel)
 	Buffer		buf;
 
 	if (cache != NULL)
-		return cache->truncated;
+		return cache->desc.truncated;
 	if (!RELKIND_HAS_STORAGE(rel->rd_rel->relkind) ||
 		RelationGetNumberOfBlocks(rel) == 0)
 		return false;
@@ -197,7 +189,7 @@ hyb_index_create_handle(Relation rel)
 	cache = rel->rd_amcache;
 	if (cache == NULL)
 		cache = make_cache(rel);
-	size = hyb_key_desc_size(cache->desc->natts);
+	size = hyb_key_desc_size(cache->desc.natts);
 	ix = palloc(MAXALIGN(sizeof(HybIndex)) + size);
 	ix->rel = rel;
 	ix->desc = (HybKeyDesc *) ((char *) ix + MAXALIGN(sizeof(HybIndex)));
@@ -206,9 +198,11 @@ hyb_index_create_handle(Relation rel)
 	ix->cache_serial = cache->backend_serial;
 	ix->context = CurrentMemoryContext;
 	ix->dictionaries = NULL;
-	memcpy(ix->desc, cache->desc, size);
-	ix->desc->truncated = cache->truncated;
-	hyb_key_desc_complete(ix->desc, rel);
+	memcpy(ix->desc, &cache->desc, size);
+	hyb_key_desc_assert_valid(ix->desc);
+	Assert(ix->desc->tupdesc == RelationGetDescr(rel));
+	Assert(ix->desc->cols[0].order_proc == index_getprocinfo(rel, 1, HYB_ORDER_PROC));
+	Assert(ix->desc->cols[0].index_name == RelationGetRelationName(rel));
 	if (ix->desc->has_encoded)
 		attach_dictionaries(ix);
 	Assert(ix->incarnation != 0 && ix->desc->nkeys >= 1 &&
