@@ -396,28 +396,23 @@ sub take_groups
 sub take_column
 {
 	my ($r, $n, $is_int) = @_;
-	my $byte = take_int($r, 1);
-	my ($encoding, $nulls) = ($byte & 15, $byte >> 4);
+	my $encoding = take_int($r, 1);
 
 	$models{"column $encoding"}++;
 	return (undef) x $n if $encoding == 0;
-	if ($encoding == 1)
+	return take_sequence($r, $n) if $encoding == 1;
+	if ($encoding == 2)
 	{
-		my $least = $nulls == 1 || $nulls == 2 ? take_int($r, 8) : 0;
-		my $null = $nulls == 2 ? take_int($r, 8) : 0;
-		my @bitmap = $nulls == 3 ? split(//, take_bits($r, $n)) : ();
-		my @codes = take_sequence($r, $n);
-		$models{"nulls $nulls"}++;
-		return @codes if $nulls == 0;
-		return map { $bitmap[$_] ? undef : $codes[$_] } 0 .. $n - 1 if $nulls == 3;
-		return map { $_ == $null ? undef : add64($_, $least - ($nulls == 1 ? 1 : 0)) } @codes;
+		my @bitmap = split(//, take_bits($r, $n));
+		my @integers = take_sequence($r, $n);
+		return map { $bitmap[$_] ? undef : $integers[$_] } 0 .. $n - 1;
 	}
-	return take_groups($r, $n) if $encoding == 5;
+	return take_groups($r, $n) if $encoding == 6;
 	my $prefix = take($r, take_varint($r));
-	return ($prefix) x $n if $encoding == 2;
-	return map { $prefix . $_ } take_front($r, $n) if $encoding == 3;
-	return map { $prefix . $_ } take_symbols($r, $n) if $encoding == 6;
-	die "encoding $encoding" if $encoding != 4;
+	return ($prefix) x $n if $encoding == 3;
+	return map { $prefix . $_ } take_front($r, $n) if $encoding == 4;
+	return map { $prefix . $_ } take_symbols($r, $n) if $encoding == 7;
+	die "encoding $encoding" if $encoding != 5;
 	my $length = take_varint($r);
 	my $head = $length < 8 ? $length : 8;
 	my @heads = map { substr(pack('Q>', $_), 8 - $head) } take_sequence($r, $n);

@@ -72,36 +72,14 @@ need_decoder(const HybLeaf *leaf, HybLeafColumn *col)
 static const uint8 *
 open_int(HybLeafColumn *col, int nrows, const uint8 *p, const uint8 *end)
 {
-	Size		extra = 0;
-
-	switch (col->null_mode)
+	if (col->encoding == HYB_LEAF_NULLS)
+		return p;
+	if (col->encoding == HYB_LEAF_INT_NULLS)
 	{
-		case HYB_NULLS_NONE:
-			break;
-		case HYB_NULLS_LOW:
-			extra = 8;
-			break;
-		case HYB_NULLS_HIGH:
-			extra = 16;
-			break;
-		case HYB_NULLS_BITMAP:
-			extra = (nrows + 7) / 8;
-			break;
-		default:
+		col->nulls = p;
+		if (end - p < (nrows + 7) / 8)
 			return NULL;
-	}
-	if (extra > 0)
-	{
-		if (end - p < extra)
-			return NULL;
-		if (col->null_mode == HYB_NULLS_BITMAP)
-			col->nulls = p;
-		else
-		{
-			col->min = hyb_load64le(p);
-			col->null_code = extra == 16 ? hyb_load64le(p + 8) : 0;
-		}
-		p += extra;
+		p += (nrows + 7) / 8;
 	}
 	return hyb_seq_open(&col->seq, nrows, p, end);
 }
@@ -181,19 +159,16 @@ open_column(const HybLeaf *leaf, const HybKeyDesc *columns, int i, const uint8 *
 	if (p >= end)
 		hyb_corrupted(leaf->rel, leaf->blkno,
 					  "A leaf column lies outside of the content.");
-	col->encoding = *p & 0x0F;
-	col->null_mode = *p >> 4;
+	col->encoding = *p++;
 	col->nulls = NULL;
 	col->seq_cursor.next = 0;
-	p++;
-	if (is_int && col->encoding == HYB_LEAF_INT)
-		p = open_int(col, leaf->nrows, p, end);
-	else if (is_int ? col->encoding != HYB_LEAF_NULLS :
-			 (col->encoding < HYB_LEAF_CONST ||
-			  col->encoding > HYB_LEAF_SYMBOLS ||
-			  (col->encoding >= HYB_LEAF_LZ4 && i < columns->nkeys)))
+	if (is_int != (col->encoding <= HYB_LEAF_INT_NULLS) ||
+		col->encoding > HYB_LEAF_SYMBOLS ||
+		(col->encoding >= HYB_LEAF_LZ4 && i < columns->nkeys))
 		p = NULL;
-	else if (!is_int)
+	else if (is_int)
+		p = open_int(col, leaf->nrows, p, end);
+	else
 		p = open_string(leaf, col, p, end);
 	if (p == NULL)
 		hyb_corrupted(leaf->rel, leaf->blkno,
@@ -276,61 +251,25 @@ open_keys(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 
 /* ---- values ---- */
 
-static inline void
-column_int_value(HybLeafColumn *col, int row, HybValue *val)
-{
-	uint64		code;
-
-	val->isnull = true;
-	val->ival = 0;
-	if (col->encoding == HYB_LEAF_NULLS)
-		return;
-	if (col->null_mode == HYB_NULLS_BITMAP &&
-		(col->nulls[row >> 3] & (1 << (row & 7))) != 0)
-		return;
-
-	code = hyb_seq_get_next(&col->seq, &col->seq_cursor, row);
-	if (col->null_mode == HYB_NULLS_LOW || col->null_mode == HYB_NULLS_HIGH)
-	{
-		if (code == col->null_code)
-			return;
-		code += col->min - (col->null_mode == HYB_NULLS_LOW);
-	}
-	val->isnull = false;
-	val->ival = code;
-}
-
 void
 hyb_leaf_ints(HybLeaf *leaf, int i, int row, int n, uint64 *ints, uint8 *isnull)
 {
 	HybLeafColumn *col = &leaf->columnar->cols[i];
-	uint64		base;
 
 	Assert(row >= 0 && n >= 0 && row + n <= leaf->nrows);
 	Assert(leaf->desc->cols[i].store == HYB_STORE_INT && leaf->layout->keeps_keys);
-	if (col->encoding == HYB_LEAF_NULLS)
-	{
-		memset(ints, 0, n * sizeof(uint64));
-		memset(isnull, 1, n);
-		return;
-	}
-	hyb_seq_decode(&col->seq, row, n, ints);
 	memset(isnull, 0, n);
-	if (col->null_mode == HYB_NULLS_NONE)
+	if (col->encoding != HYB_LEAF_NULLS)
+		hyb_seq_decode(&col->seq, row, n, ints);
+	if (col->encoding == HYB_LEAF_INT)
 		return;
-
-	base = col->min - (col->null_mode == HYB_NULLS_LOW);
 	for (int r = 0; r < n; r++)
 	{
-		if (col->null_mode == HYB_NULLS_BITMAP ?
-			(col->nulls[(row + r) >> 3] & (1 << ((row + r) & 7))) != 0 :
-			ints[r] == col->null_code)
+		if (hyb_int_is_null(col, row + r))
 		{
 			isnull[r] = 1;
 			ints[r] = 0;
 		}
-		else if (col->null_mode != HYB_NULLS_BITMAP)
-			ints[r] += base;
 	}
 }
 
@@ -401,7 +340,8 @@ hyb_columnar_value(HybLeaf *leaf, int i, int row, HybValue *val)
 
 	if (att->store == HYB_STORE_INT)
 	{
-		column_int_value(col, row, val);
+		val->isnull = hyb_int_is_null(col, row);
+		val->ival = val->isnull ? 0 : hyb_seq_get_next(&col->seq, &col->seq_cursor, row);
 		val->ptr = NULL;
 		val->len = 0;
 		return;

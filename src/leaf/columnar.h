@@ -13,13 +13,12 @@
  *
  * Private to this folder.
  *
- * A column begins with a byte: encoding | null mode << 4.
+ * A column begins with a byte, its encoding.
  *
  * HYB_LEAF_NULLS	nothing follows: an integer column of nulls only
- * HYB_LEAF_INT		integers as HybValue.ival has them: [least value, 8 bytes,
- *					with null codes; code of null, 8 bytes, with
- *					HYB_NULLS_HIGH; bitmap of nulls with HYB_NULLS_BITMAP]
- *					sequence
+ * HYB_LEAF_INT		sequence of integers as HybValue.ival has them
+ * HYB_LEAF_INT_NULLS	bitmap of nulls; sequence of integers, whose elements for nulls
+ *					mean nothing
  *
  * Strings are a flag byte (key/key.h) and, unless null, the value without
  * length word and terminator.  The prefix that all rows have in common comes
@@ -75,24 +74,13 @@ typedef enum HybLeafEncoding
 {
 	HYB_LEAF_NULLS = 0,
 	HYB_LEAF_INT = 1,
-	HYB_LEAF_CONST = 2,
-	HYB_LEAF_FRONT = 3,
-	HYB_LEAF_SPLIT = 4,
-	HYB_LEAF_LZ4 = 5,
-	HYB_LEAF_SYMBOLS = 6
+	HYB_LEAF_INT_NULLS = 2,
+	HYB_LEAF_CONST = 3,
+	HYB_LEAF_FRONT = 4,
+	HYB_LEAF_SPLIT = 5,
+	HYB_LEAF_LZ4 = 6,
+	HYB_LEAF_SYMBOLS = 7
 } HybLeafEncoding;
-
-/*
- * Nulls of an integer column get a code at the end of the range where they
- * sort, so that codes compare like values.
- */
-typedef enum HybLeafNulls
-{
-	HYB_NULLS_NONE = 0,
-	HYB_NULLS_LOW = 1,			/* code 0; value v has v - min + 1 */
-	HYB_NULLS_HIGH = 2,			/* code null_code; value v has v - min */
-	HYB_NULLS_BITMAP = 3		/* the range leaves no code free */
-} HybLeafNulls;
 
 /* ---- reading ---- */
 
@@ -100,10 +88,7 @@ typedef enum HybLeafNulls
 typedef struct HybLeafColumn
 {
 	uint8		encoding;		/* HybLeafEncoding */
-	uint8		null_mode;		/* HybLeafNulls, integer columns */
-	uint64		min;			/* least value, where nulls have a code */
-	uint64		null_code;
-	const uint8 *nulls;			/* bitmap, or NULL */
+	const uint8 *nulls;			/* bitmap, of HYB_LEAF_INT_NULLS; else NULL */
 	HybSeq		seq;			/* integers; heads of split strings */
 	HybSeqCursor seq_cursor;
 	const uint8 *prefix;		/* common to all strings */
@@ -117,6 +102,16 @@ typedef struct HybLeafColumn
 	HybSym		sym;
 	HybSymCursor sym_cursor;	/* the same */
 } HybLeafColumn;
+
+/* Is a row of an integer column null? */
+static inline bool
+hyb_int_is_null(const HybLeafColumn *col, int row)
+{
+	if (col->encoding == HYB_LEAF_INT)
+		return false;
+	return col->encoding == HYB_LEAF_NULLS ||
+		(col->nulls[row >> 3] & (1 << (row & 7))) != 0;
+}
 
 /* What the layout keeps of an opened leaf. */
 typedef struct HybColumnar
@@ -240,13 +235,10 @@ typedef struct HybBuildColumn
 typedef struct HybPlanColumn
 {
 	uint8		encoding;
-	uint8		null_mode;
 	uint32		size;
 	uint8		slow;			/* INCLUDE columns: the best encoding that is
 								 * slow to read */
 	uint32		slow_size;		/* its size; UINT32_MAX: none */
-	uint64		min;
-	uint64		null_code;
 	HybSeqPlan	seq;
 	uint32		prefix_len;
 	uint32		rest_len;

@@ -367,8 +367,7 @@ hyb_columnar_add_items(HybLeafBuilder *base, HybLeaf *leaf, int row, int item,
 		{
 			hyb_leaf_ints(leaf, i, row, nrows, col->ints + b->nrows,
 						  col->isnull + b->nrows);
-			if (from->encoding == HYB_LEAF_NULLS ||
-				from->null_mode != HYB_NULLS_NONE)
+			if (from->encoding != HYB_LEAF_INT)
 				for (int r = 0; r < nrows; r++)
 					col->nnulls += col->isnull[b->nrows + r];
 		}

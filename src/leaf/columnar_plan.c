@@ -33,24 +33,19 @@
 
 /* ---- numbers that are planned and written, in the builder's memory ---- */
 
-/* The codes of an integer column with nulls. */
+/* The integers of a column with nulls, which get the value before them. */
 static uint64 *
-null_codes(HybColumnarBuilder *b, const HybBuildColumn *col,
-		   const HybPlanColumn *plan, int nrows)
+ints_with_nulls(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows)
 {
-	uint64		prev = plan->min;
+	int			first = 0;
+	uint64		prev;
 
+	while (col->isnull[first])
+		first++;
+	Assert(first < nrows);
+	prev = col->ints[first];
 	for (int i = 0; i < nrows; i++)
-	{
-		uint64		v = col->ints[i];
-
-		if (plan->null_mode == HYB_NULLS_BITMAP)
-			prev = b->values[i] = col->isnull[i] ? prev : v;
-		else if (col->isnull[i])
-			b->values[i] = plan->null_code;
-		else
-			b->values[i] = v - plan->min + (plan->null_mode == HYB_NULLS_LOW);
-	}
+		prev = b->values[i] = col->isnull[i] ? prev : col->ints[i];
 	return b->values;
 }
 
@@ -87,65 +82,35 @@ row_starts(HybColumnarBuilder *b, int nrows)
 /* ---- planning columns ---- */
 
 static void
-plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, bool nulls_first,
-		  int nrows, HybPlanColumn *plan)
+plan_ints(HybColumnarBuilder *b, const HybBuildColumn *col, int nrows,
+		  HybPlanColumn *plan)
 {
-	uint64		min = PG_UINT64_MAX;
-	uint64		max = 0;
 	int			nnulls = 0;
 
-	plan->encoding = HYB_LEAF_INT;
-	plan->null_mode = HYB_NULLS_NONE;
-	if (col->nnulls > 0)
-	{
-		for (int i = 0; i < nrows; i++)
-		{
-			if (col->isnull[i])
-				nnulls++;
-			else
-			{
-				min = Min(min, col->ints[i]);
-				max = Max(max, col->ints[i]);
-			}
-		}
-	}
+	for (int i = 0; i < nrows && col->nnulls > 0; i++)
+		nnulls += col->isnull[i] != 0;
+	plan->size = 1;
 	if (nnulls == nrows)
 	{
 		plan->encoding = HYB_LEAF_NULLS;
-		plan->size = 1;
 		return;
 	}
-	if (nnulls == 0)
+	if (nnulls > 0)
 	{
+		plan->encoding = HYB_LEAF_INT_NULLS;
+		plan->size += (nrows + 7) / 8;
+		hyb_seq_plan(ints_with_nulls(b, col, nrows), nrows, &plan->seq);
+	}
+	else
+	{
+		plan->encoding = HYB_LEAF_INT;
 		if (col->known)
 			hyb_seq_plan_range(col->ints, nrows, col->least,
 							   col->ascends ? col->ints[nrows - 1] : col->greatest,
 							   col->ascends, &plan->seq);
 		else
 			hyb_seq_plan(col->ints, nrows, &plan->seq);
-		plan->size = 1 + plan->seq.size;
-		return;
 	}
-
-	plan->min = min;
-	if (max - min == PG_UINT64_MAX)
-	{
-		plan->null_mode = HYB_NULLS_BITMAP;
-		plan->size = 1 + (nrows + 7) / 8;
-	}
-	else if (nulls_first)
-	{
-		plan->null_mode = HYB_NULLS_LOW;
-		plan->null_code = 0;
-		plan->size = 1 + 8;
-	}
-	else
-	{
-		plan->null_mode = HYB_NULLS_HIGH;
-		plan->null_code = max - min + 1;
-		plan->size = 1 + 16;
-	}
-	hyb_seq_plan(null_codes(b, col, plan, nrows), nrows, &plan->seq);
 	plan->size += plan->seq.size;
 }
 
@@ -456,8 +421,7 @@ hyb_columnar_plan(HybLeafBuilder *base, int slot)
 	for (int i = 0; i < base->desc->natts; i++)
 	{
 		if (b->cols[i].is_int)
-			plan_ints(b, &b->cols[i], base->desc->cols[i].nulls_first,
-					  plan->nrows, &plan->cols[i]);
+			plan_ints(b, &b->cols[i], plan->nrows, &plan->cols[i]);
 		else
 			plan_strings(b, &b->cols[i], plan->nrows, &plan->cols[i]);
 		size += plan->cols[i].size;
@@ -479,33 +443,18 @@ static uint8 *
 write_ints(HybColumnarBuilder *b, const HybBuildColumn *col,
 		   const HybPlanColumn *plan, int nrows, uint8 *out)
 {
-	const uint64 *codes = col->ints;
-
-	*out++ = (uint8) (plan->encoding | (plan->null_mode << 4));
+	*out++ = plan->encoding;
 	if (plan->encoding == HYB_LEAF_NULLS)
 		return out;
-	if (plan->null_mode != HYB_NULLS_NONE)
-		codes = null_codes(b, col, plan, nrows);
-	if (plan->null_mode == HYB_NULLS_BITMAP)
+	if (plan->encoding == HYB_LEAF_INT)
+		return hyb_seq_write(&plan->seq, col->ints, nrows, out);
+	for (int i = 0; i < nrows; i++)
 	{
-		for (int i = 0; i < nrows; i++)
-		{
-			if (col->isnull[i])
-				out[i >> 3] |= 1 << (i & 7);
-		}
-		out += (nrows + 7) / 8;
+		if (col->isnull[i])
+			out[i >> 3] |= 1 << (i & 7);
 	}
-	else if (plan->null_mode != HYB_NULLS_NONE)
-	{
-		hyb_store64le(out, plan->min);
-		out += 8;
-		if (plan->null_mode == HYB_NULLS_HIGH)
-		{
-			hyb_store64le(out, plan->null_code);
-			out += 8;
-		}
-	}
-	return hyb_seq_write(&plan->seq, codes, nrows, out);
+	return hyb_seq_write(&plan->seq, ints_with_nulls(b, col, nrows), nrows,
+						 out + (nrows + 7) / 8);
 }
 
 static uint8 *

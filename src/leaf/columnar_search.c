@@ -11,15 +11,6 @@
 #include "key/key.h"
 #include "leaf/columnar.h"
 
-/* Codes [first, last] of an integer column. */
-typedef struct CodeRange
-{
-	uint64		first;
-	uint64		last;
-	bool		none;			/* none are equal: what is above is at first */
-	bool		above_all;		/* none are equal or above */
-} CodeRange;
-
 /* Shrinks the range by asking the column's order for each row tried. */
 static void
 narrow_by_values(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
@@ -65,68 +56,64 @@ narrow_by_values(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 	range->hi = upper_lo;
 }
 
-/* Codes of the values that are equal to val; see HybLeafNulls. */
-static CodeRange
-code_range(const HybLeafColumn *col, const HybColumn *att, const HybValue *val)
+/* Shrinks the range to the nulls of an integer column, or to the other rows. */
+static void
+narrow_nulls(HybLeaf *leaf, int i, bool isnull, HybRowRange *range)
 {
-	uint64		nulls = col->null_mode == HYB_NULLS_LOW ? 1 : 0;	/* codes below values */
-	CodeRange	r = {val->ival, val->ival};
+	bool		nulls_first = leaf->desc->cols[i].nulls_first;
+	int			lo = range->lo;
+	int			hi = range->hi;
 
-	if (val->isnull)
+	while (lo < hi)
 	{
-		r.first = r.last = col->null_mode == HYB_NULLS_HIGH ? col->null_code : 0;
-		r.none = col->null_mode == HYB_NULLS_NONE;
-		r.above_all = r.none && !att->nulls_first;
-		return r;
+		int			mid = (lo + hi) / 2;
+
+		if (hyb_int_is_null(&leaf->columnar->cols[i], mid) == nulls_first)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
+	if (isnull == nulls_first)
+		range->hi = lo;
+	else
+		range->lo = lo;
+}
+
+/* An integer column whose integers ascend with its order. */
+static void
+narrow_ints(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
+{
+	const HybColumn *att = &leaf->desc->cols[i];
+	const HybSeq *seq = &leaf->columnar->cols[i].seq;
+	uint64		first = val->ival;	/* integers that are equal to val */
+	uint64		last = val->ival;
+	int			lo;
+
+	if (val->isnull || leaf->columnar->cols[i].encoding != HYB_LEAF_INT)
+		narrow_nulls(leaf, i, val->isnull, range);
+	if (val->isnull || range->lo == range->hi)
+		return;
 	if (att->compare == HYB_COMPARE_FLOAT)
 	{
 		uint64		zero = UINT64CONST(1) << (8 * att->width - 1);
 
-		if (r.first == zero || r.first == zero - 1)
+		if (first == zero || first == zero - 1)
 		{
-			r.first = zero - 1;
-			r.last = zero;
+			first = zero - 1;
+			last = zero;
 		}
 	}
-	if (col->null_mode == HYB_NULLS_NONE)
-		return r;
-	r.none = r.last < col->min;
-	r.first = Max(r.first, col->min) - col->min;
-	r.last = Max(r.last, col->min) - col->min;
-	/* the code would be one above all 64 bits */
-	r.above_all = nulls > 0 && r.first == PG_UINT64_MAX;
-	r.first += nulls;
-	r.last += nulls;
-	if (col->null_mode == HYB_NULLS_HIGH && r.last >= col->null_code)
-	{
-		r.first = Min(r.first, col->null_code);
-		r.last = col->null_code - 1;
-	}
-	return r;
-}
-
-/* An integer column whose codes ascend with its order. */
-static void
-narrow_ints(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
-{
-	const HybLeafColumn *col = &leaf->columnar->cols[i];
-	const HybSeq *seq = &col->seq;
-	CodeRange	r = code_range(col, &leaf->desc->cols[i], val);
-	int			lo = range->hi;
-
-	if (!r.above_all)
-		lo = (int) hyb_seq_lower_bound(seq, range->lo, range->hi, r.first);
+	lo = (int) hyb_seq_lower_bound(seq, range->lo, range->hi, first);
 	range->lo = lo;
 	if (lo == range->hi)
 		return;
-	if (r.none || r.first > r.last || hyb_seq_get(seq, lo) > r.last)
+	if (hyb_seq_get(seq, lo) > last)
 		range->hi = lo;
-	else if ((leaf->desc->natts == 1 && r.first == r.last) ||
-			 lo + 1 == range->hi || hyb_seq_get(seq, lo + 1) > r.last)
+	else if ((leaf->desc->natts == 1 && first == last) ||
+			 lo + 1 == range->hi || hyb_seq_get(seq, lo + 1) > last)
 		range->hi = lo + 1;
-	else if (r.last < PG_UINT64_MAX)
-		range->hi = hyb_seq_lower_bound(seq, lo + 1, range->hi, r.last + 1);
+	else if (last < PG_UINT64_MAX)
+		range->hi = hyb_seq_lower_bound(seq, lo + 1, range->hi, last + 1);
 }
 
 /* A string that is searched for, flag byte included. */
@@ -265,18 +252,14 @@ static void
 narrow(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 {
 	const HybColumn *att = &leaf->desc->cols[i];
-	const HybLeafColumn *col = &leaf->columnar->cols[i];
 
-	if (att->compare == HYB_COMPARE_PROC)
+	if (att->compare == HYB_COMPARE_PROC ||
+		(att->compare == HYB_COMPARE_FLOAT && att->desc))
 		narrow_by_values(leaf, i, val, range);
 	else if (att->store == HYB_STORE_BYTES)
 		narrow_strings(leaf, i, val, range);
-	else if (col->encoding == HYB_LEAF_INT &&
-			 col->null_mode != HYB_NULLS_BITMAP &&
-			 (att->compare == HYB_COMPARE_MEM || !att->desc))
-		narrow_ints(leaf, i, val, range);
 	else
-		narrow_by_values(leaf, i, val, range);
+		narrow_ints(leaf, i, val, range);
 }
 
 void

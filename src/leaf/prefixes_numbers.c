@@ -101,9 +101,7 @@ open_trie(HybLeaf *leaf, const uint8 *p, const uint8 *end)
 	p = hyb_columnar_open(leaf, trie_columns(), p, end);
 	for (int i = 0; i < HYB_PREFIXES_COLUMNS; i++)
 	{
-		const HybLeafColumn *col = &leaf->columnar->cols[i];
-
-		if (col->encoding != HYB_LEAF_INT || col->null_mode != HYB_NULLS_NONE)
+		if (leaf->columnar->cols[i].encoding != HYB_LEAF_INT)
 			hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's prefixes are NULLs.");
 	}
 	return p;
