@@ -128,8 +128,13 @@ hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
 
 /* ---- doing it ---- */
 
-bool
-hyb_stage_turn(HybStageAccess *access, const HybVersion *version)
+/*
+ * Make the stage's trees those of the version's generations, emptied where
+ * need be.  Returns false if the version is older than the stage.  The stage is
+ * locked exclusively.
+ */
+static bool
+turn_stage(HybStageAccess *access, const HybVersion *version)
 {
 	HybStage   *stage = access->stage;
 	HybArena   *arena = access->arena;
@@ -404,7 +409,7 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		.stale = InvalidBlockNumber
 	};
 
-	if (!hyb_stage_turn(access, version))
+	if (!turn_stage(access, version))
 		return HYB_STAGE_STALE;
 	HYB_POINT("enter-tree");
 

@@ -431,7 +431,6 @@ hyb_log_mark_dead(HybIndex *ix, uint64 generation,
 		LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 		if (hyb_slot_valid(cache) && hyb_arena_attached())
 		{
-			shared->stage.marks++;
 			tree = hyb_stage_tree(&shared->stage, generation);
 			if (tree != NULL && !comparable)
 				hyb_slot_clear_trees(shared);

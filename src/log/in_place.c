@@ -11,7 +11,7 @@
  *   would take all memory there is from each other, and each read would build
  *   a tree.
  *
- * - Logs of HYB_IN_PLACE_PAGES at most whose tree is not finished, as after a
+ * - Logs of UNFINISHED_PAGES at most whose tree is not finished, as after a
  *   restart.  To enter all entries takes some 50 times as long as to read
  *   them.  So a reader that wants few entries only enters a portion of them,
  *   and then reads the log in place (open_stage.c).
@@ -56,6 +56,9 @@
  * it needs.  Readers that come one at a time finish it in half of these reads.
  */
 #define UNFINISHED_ENTRIES	(HYB_ENTER_ENTRIES / 2)
+
+/* Pages of a log that is read in place until its tree is finished. */
+#define UNFINISHED_PAGES	512
 
 /* Entries beyond the limit that are gathered before the farthest ones go. */
 #define SPARE_ITEMS		1024
@@ -328,7 +331,7 @@ hyb_log_read_unfinished(HybIndex *ix, const HybVersion *version,
 		.ix = ix,
 		.fetch = fetch,
 		.batch = batch,
-		.pages = HYB_IN_PLACE_PAGES
+		.pages = UNFINISHED_PAGES
 	};
 
 	HYB_POINT("in-place");
@@ -336,7 +339,7 @@ hyb_log_read_unfinished(HybIndex *ix, const HybVersion *version,
 		return false;
 	entries = active.nentries + version->frozen.nentries;
 	/* counters may be damaged: pages are counted again */
-	if (active.npages + version->frozen.npages > HYB_IN_PLACE_PAGES ||
+	if (active.npages + version->frozen.npages > UNFINISHED_PAGES ||
 		cache->shared == NULL ||
 		cache->shared->stage.unfinished_reads++ > entries / UNFINISHED_ENTRIES)
 		return false;

@@ -32,9 +32,6 @@
 /* Rounds of reserving that an inserter does to keep a tree up to date. */
 #define HYB_CATCH_UP_ROUNDS	4
 
-/* How often a reader that waits for a tree looks whether it is there. */
-#define HYB_BULK_POLL_US	3000
-
 /*
  * How often a reader waits for others to catch up before it queues to do so: they
  * may have had the stage for something else.
@@ -210,39 +207,26 @@ is_ready(HybIndex *ix, HybStageAccess *access, const HybVersion *version, int wa
 
 /*
  * Do a part of what is missing.  The shared stage is locked exclusively, and
- * unlocked on return if the result is MORE or MEMORY.  A long log is sorted,
- * rather than entered as it comes, by this backend or another.
+ * unlocked on return if the result is MORE or MEMORY.
  */
 static HybStageResult
 catch_up_part(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 			  int want)
 {
-	HybStageResult result = HYB_STAGE_MORE;
-	HybBulkTask task;
-	HybSortPlan plan;
+	HybStageResult result;
 
 	/* do not turn generations for a reader that is late */
 	if (!hyb_version_is_current(ix, version))
 		return HYB_STAGE_STALE;
-	plan = hyb_bulk_plan(ix, access, version, want, &task);
-	if (plan == HYB_SORT_NONE)
-		result = hyb_stage_catch_up(ix, access, version, want);
-	if (plan != HYB_SORT_NOW && result == HYB_STAGE_MORE)
+	result = hyb_stage_catch_up(ix, access, version, want);
+	if (result == HYB_STAGE_MORE)
 	{
 		if (may_leave_unfinished(access, access->stage, want))
 			return HYB_STAGE_UNFINISHED;
 		access->brief = false;
 	}
-	if (result != HYB_STAGE_MORE && result != HYB_STAGE_MEMORY)
-		return result;
-	LWLockRelease(&access->shared->lock);
-	if (plan == HYB_SORT_NOW)
-		hyb_bulk_build(ix, access->cache, &task);
-	else if (plan == HYB_SORT_WAIT)
-	{
-		CHECK_FOR_INTERRUPTS();
-		pg_usleep(HYB_BULK_POLL_US);
-	}
+	if (result == HYB_STAGE_MORE || result == HYB_STAGE_MEMORY)
+		LWLockRelease(&access->shared->lock);
 	return result;
 }
 

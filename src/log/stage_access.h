@@ -67,13 +67,6 @@ extern bool hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
 								   const HybVersion *version, int want);
 
 /*
- * Make the stage's trees those of the version's generations, emptied where
- * need be.  Returns false if the version is older than the stage.  The stage is
- * locked exclusively.
- */
-extern bool hyb_stage_turn(HybStageAccess *access, const HybVersion *version);
-
-/*
  * Bring the wanted trees up to date, as far as the pocket reaches.  The stage
  * is locked exclusively.
  */
@@ -113,9 +106,6 @@ extern void hyb_stage_entered(HybStageAccess *access);
 
 /* ---- reading the log in place (in_place.c) ---- */
 
-/* Pages of a log that is read in place until its tree is finished. */
-#define HYB_IN_PLACE_PAGES	512
-
 /*
  * Read what a fetch of the generations in `which` wants from the log's pages.
  * `batch` is empty on entry, and if the result is false: then trees are
@@ -145,35 +135,6 @@ extern bool hyb_log_read_in_place(HybIndex *ix, const HybVersion *version,
 /* One more item, of an entry of that generation. */
 extern void hyb_fetched_add_entry(HybFetched *batch, const HybEntry *entry,
 								  uint64 generation);
-
-/* ---- building the tree of a long log at once (bulk.c) ---- */
-
-/* A tree that is to be built. */
-typedef struct HybBulkTask
-{
-	HybGeneration generation;	/* as the metapage has it */
-	bool		whole;			/* it is not appended to any more */
-	uint64		marks;			/* what had been done to its entries */
-	TimestampTz until;			/* it is waited for */
-	uint64		max_pages;		/* that there is room for */
-	uint64		max_items;
-} HybBulkTask;
-
-/*
- * Is one of the wanted trees (HYB_FETCH_*) yet to be built, of a log that is
- * worth sorting, and is there memory for all of it?  The shared stage is
- * locked exclusively, and the version is current.  After HYB_SORT_NOW other
- * readers wait for the caller, who calls hyb_bulk_build.
- */
-extern HybSortPlan hyb_bulk_plan(HybIndex *ix, HybStageAccess *access,
-								 const HybVersion *version, int want,
-								 HybBulkTask *task);
-
-/*
- * Build that tree and give it to the stage, unless that has one by now, or
- * entries were flagged meanwhile.  Nothing is locked.  May raise errors.
- */
-extern void hyb_bulk_build(HybIndex *ix, HybCache *cache, const HybBulkTask *task);
 
 /* ---- entries that only the log has (delta.c) ---- */
 

@@ -44,8 +44,9 @@ chunk_numbers(const HybBloom *bloom, const HybArena *arena)
 					   HYB_CHUNK_HEADER);
 }
 
-void
-hyb_bloom_create(HybBloom *bloom, HybArena *arena, uint32 nchunks)
+/* Make an empty filter; hyb_bloom_cost(nchunks) chunks are reserved. */
+static void
+create_bloom(HybBloom *bloom, HybArena *arena, uint32 nchunks)
 {
 	Assert(bloom->nchunks == 0 && nchunks > 0);
 	Assert(arena->npocket >= hyb_bloom_cost(nchunks));
@@ -173,7 +174,7 @@ hyb_tree_bloom_grow(HybTree *tree, HybArena *arena)
 		return;
 	tree->nchunks -= hyb_bloom_cost(tree->bloom.nchunks);
 	hyb_bloom_free(&tree->bloom, arena);
-	hyb_bloom_create(&tree->bloom, arena, nchunks);
+	create_bloom(&tree->bloom, arena, nchunks);
 	tree->nchunks += hyb_bloom_cost(nchunks);
 	add_copies(tree, arena);
 }

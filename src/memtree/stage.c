@@ -33,20 +33,10 @@ static const uint8 next_states[HYB_TREE_STATES][HYB_TREE_EVENTS] = {
 	[HYB_TREE_EMPTY] = {
 		[HYB_TREE_BEGINS] = TO(EMPTY),
 		[HYB_TREE_FREED] = TO(EMPTY),
-		[HYB_TREE_SORT] = TO(SORTING),
 		[HYB_TREE_ENTER] = TO(UNFINISHED),
 		[HYB_TREE_FOLLOWED] = TO(SYNCED),	/* lanes without a page */
 		[HYB_TREE_SLOT_LOST] = TO(EMPTY),
 		[HYB_TREE_FREEZES] = TO(EMPTY),
-		[HYB_TREE_LACKS_ROOM] = TO(NO_ROOM)
-	},
-	[HYB_TREE_SORTING] = {
-		[HYB_TREE_BEGINS] = TO(EMPTY),
-		[HYB_TREE_FREED] = TO(EMPTY),
-		[HYB_TREE_SORT_ENDS] = TO(UNFINISHED),
-		[HYB_TREE_ENTER] = TO(UNFINISHED),	/* by who may not wait */
-		[HYB_TREE_FOLLOWED] = TO(SYNCED),	/* the same, and knew no lanes */
-		[HYB_TREE_FREEZES] = TO(SORTING),
 		[HYB_TREE_LACKS_ROOM] = TO(NO_ROOM)
 	},
 	[HYB_TREE_UNFINISHED] = {
@@ -62,8 +52,6 @@ static const uint8 next_states[HYB_TREE_STATES][HYB_TREE_EVENTS] = {
 	[HYB_TREE_SYNCED] = {
 		[HYB_TREE_BEGINS] = TO(EMPTY),
 		[HYB_TREE_FREED] = TO(EMPTY),
-		[HYB_TREE_SORT] = TO(SORTING),	/* it was followed while there was
-										 * nothing */
 		[HYB_TREE_ENTER] = TO(SYNCED),
 		[HYB_TREE_FOLLOWED] = TO(SYNCED),
 		[HYB_TREE_SLOT_LOST] = TO(UNFINISHED),
@@ -151,7 +139,7 @@ hyb_stage_note_no_room(HybStage *stage, uint64 generation, uint64 size)
 	if (active->generation != generation)
 		return;
 	hyb_tree_happens(stage, HYB_ACTIVE, HYB_TREE_LACKS_ROOM);
-	stage->until[HYB_ACTIVE] = GetCurrentTimestamp() + NO_ROOM_US;
+	stage->until = GetCurrentTimestamp() + NO_ROOM_US;
 	stage->lacking = size;
 }
 
@@ -161,43 +149,10 @@ hyb_stage_claim_retry(HybStage *stage, uint64 room)
 	TimestampTz now = GetCurrentTimestamp();
 
 	Assert(stage->state[HYB_ACTIVE] == HYB_TREE_NO_ROOM);
-	if (now < stage->until[HYB_ACTIVE] ||
+	if (now < stage->until ||
 		room <= stage->lacking + stage->lacking / 8)
 		return false;
-	stage->until[HYB_ACTIVE] = now + NO_ROOM_US;
-	return true;
-}
-
-HybSortPlan
-hyb_stage_plan_sort(HybStage *stage, int which, uint64 wait_us,
-					TimestampTz *until)
-{
-	TimestampTz now = GetCurrentTimestamp();
-
-	switch (stage->state[which])
-	{
-		case HYB_TREE_EMPTY:
-		case HYB_TREE_SYNCED:
-			hyb_tree_happens(stage, which, HYB_TREE_SORT);
-			stage->until[which] = *until = now + wait_us;
-			return HYB_SORT_NOW;
-		case HYB_TREE_SORTING:
-			if (now < stage->until[which])
-				return HYB_SORT_WAIT;
-			hyb_tree_happens(stage, which, HYB_TREE_SORT_ENDS);
-			return HYB_SORT_NONE;
-		default:
-			/* it was tried in vain, or memory is short */
-			return HYB_SORT_NONE;
-	}
-}
-
-bool
-hyb_tree_ends_sort(HybStage *stage, int which, TimestampTz until)
-{
-	if (stage->state[which] != HYB_TREE_SORTING || stage->until[which] != until)
-		return false;
-	hyb_tree_happens(stage, which, HYB_TREE_SORT_ENDS);
+	stage->until = now + NO_ROOM_US;
 	return true;
 }
 
@@ -229,8 +184,7 @@ hyb_stage_assert_valid(const HybStage *stage)
 		}
 		/* a tree has entries only of lanes that were read */
 		Assert(!nothing || stage->trees[which].nentries == 0);
-		Assert(nothing || (stage->state[which] != HYB_TREE_EMPTY &&
-						   stage->state[which] != HYB_TREE_SORTING));
+		Assert(nothing || stage->state[which] != HYB_TREE_EMPTY);
 		Assert(stage->trees[which].generation != 0 ||
 			   stage->state[which] == HYB_TREE_EMPTY);
 	}
@@ -286,7 +240,6 @@ hyb_stage_freeze(HybStage *stage, HybArena *arena)
 	memcpy(stage->applied[HYB_FROZEN], stage->applied[HYB_ACTIVE],
 		   sizeof(stage->applied[HYB_FROZEN]));
 	stage->state[HYB_FROZEN] = stage->state[HYB_ACTIVE];
-	stage->until[HYB_FROZEN] = stage->until[HYB_ACTIVE];
 	hyb_tree_happens(stage, HYB_FROZEN, HYB_TREE_FREEZES);
 	stage->npages[HYB_FROZEN] = stage->npages[HYB_ACTIVE];
 	memset(active, 0, sizeof(*active));

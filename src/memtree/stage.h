@@ -37,8 +37,6 @@
 typedef enum HybTreeState
 {
 	HYB_TREE_EMPTY,				/* nothing was entered */
-	HYB_TREE_SORTING,			/* a reader sorts the whole log (bulk.c); the
-								 * rest wait for the tree, until a time */
 	HYB_TREE_UNFINISHED,		/* may lack any entries of the log; readers
 								 * that want few read the log instead */
 	HYB_TREE_SYNCED,			/* all lanes were followed to their ends once.
@@ -58,8 +56,6 @@ typedef enum HybTreeEvent
 {
 	HYB_TREE_BEGINS,			/* it is to be of another generation */
 	HYB_TREE_FREED,				/* its memory was given back */
-	HYB_TREE_SORT,				/* a reader begins to sort the log */
-	HYB_TREE_SORT_ENDS,			/* with a tree or without, or takes too long */
 	HYB_TREE_ENTER,				/* a page's entries are entered */
 	HYB_TREE_FOLLOWED,			/* all lanes were, to their ends */
 	HYB_TREE_SLOT_LOST,			/* that told a backend's own tree of appends */
@@ -85,9 +81,8 @@ typedef struct HybStage
 
 	/* read in stage.c only */
 	HybTreeState state[2];
-	TimestampTz until[2];		/* SORTING: the tree is waited for; NO_ROOM:
-								 * it is not tried again */
-	uint64		lacking;		/* NO_ROOM: bytes that were not enough */
+	TimestampTz until;			/* NO_ROOM: the active tree is not tried again */
+	uint64		lacking;		/* the same: bytes that were not enough */
 
 	/* Pages read in all lanes, to notice links that go round. */
 	uint64		npages[2];
@@ -107,9 +102,6 @@ typedef struct HybStage
 	 * ones): the metapage's vacuum counter when they were begun.
 	 */
 	uint64		vacuum_counter;
-
-	/* How often VACUUM has flagged entries of its trees, if there were any. */
-	uint64		marks;
 
 	uint64		rebuilds;
 	pg_atomic_uint64 counters[HYB_STAGE_COUNTERS];
@@ -148,27 +140,6 @@ extern bool hyb_stage_is_impure(const HybStage *stage, uint64 generation);
 extern void hyb_stage_note_no_room(HybStage *stage, uint64 generation,
 								   uint64 size);
 extern bool hyb_stage_claim_retry(HybStage *stage, uint64 room);
-
-/* What becomes of a long log that a reader wants a tree of. */
-typedef enum HybSortPlan
-{
-	HYB_SORT_NONE,				/* enter the entries as they come */
-	HYB_SORT_NOW,				/* the caller sorts them */
-	HYB_SORT_WAIT				/* another process does: ask again in a moment */
-} HybSortPlan;
-
-/*
- * Nothing was entered yet.  After HYB_SORT_NOW the rest wait for the caller, wait_us at
- * most, which is until *until.
- */
-extern HybSortPlan hyb_stage_plan_sort(HybStage *stage, int which, uint64 wait_us,
-									   TimestampTz *until);
-
-/*
- * The caller has sorted.  Was its tree still waited for?  It was until this time, by
- * which sorts of one tree are told apart.
- */
-extern bool hyb_tree_ends_sort(HybStage *stage, int which, TimestampTz until);
 
 /* Give a tree's memory to the pocket; it begins anew with a generation. */
 extern void hyb_stage_reset(HybStage *stage, HybArena *arena, int which,

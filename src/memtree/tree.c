@@ -445,11 +445,9 @@ hyb_tree_compact(const HybTreeUse *use)
 
 		if (!hyb_tree_has_memory(tree, use->arena, 0, HYB_PAGE_NODES))
 			return false;
-		page = (copy->offset & HYB_OFFSET_LISTED) != 0 ? copy->block :
-			hyb_tree_page_number(tree, use->arena, copy->block);
+		page = hyb_tree_page_number(tree, use->arena, copy->block);
 		if (page >= HYB_LOG_MAX_PAGES ||
-			!give_up_copy(use, ref,
-						  hyb_log_ref(page, copy->offset & ~HYB_OFFSET_LISTED)))
+			!give_up_copy(use, ref, hyb_log_ref(page, copy->offset)))
 			return false;
 		off += hyb_entry_size(hyb_entry_len(copy));
 	}

@@ -53,7 +53,7 @@ load_tree_entry(const HybTreeUse *use, HybLogRef ref, HybEntry *entry)
 }
 
 static inline void
-copied_entry(const HybTreeUse *use, const HybTreeEntry *copy, HybEntry *entry)
+copied_entry(const HybTreeEntry *copy, HybEntry *entry)
 {
 	entry->bytes = copy->bytes;
 	entry->len = hyb_entry_len(copy);
@@ -61,11 +61,6 @@ copied_entry(const HybTreeUse *use, const HybTreeEntry *copy, HybEntry *entry)
 	entry->tid = copy->tid;
 	entry->block = copy->block;
 	entry->offset = copy->offset;
-	if (unlikely((copy->offset & HYB_OFFSET_LISTED) != 0))
-	{
-		entry->block = hyb_tree_page(use->tree, use->arena, copy->block)->block;
-		entry->offset = copy->offset & ~HYB_OFFSET_LISTED;
-	}
 	entry->flags = copy->len_flags & (HYB_ENTRY_DEAD | HYB_ENTRY_KILLED);
 }
 
@@ -75,8 +70,7 @@ hyb_tree_leaf_entry(const HybTreeUse *use, const HybTreeLeaf *leaf, int i,
 {
 	if (!hyb_tree_leaf_in_log(leaf, i))
 	{
-		copied_entry(use, hyb_tree_entry_at(use->arena, hyb_tree_leaf_copy(leaf, i)),
-					 entry);
+		copied_entry(hyb_tree_entry_at(use->arena, hyb_tree_leaf_copy(leaf, i)), entry);
 		return true;
 	}
 	if (!load_tree_entry(use, hyb_compact_leaf(leaf)->ref[i], entry))

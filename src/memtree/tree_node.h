@@ -43,14 +43,11 @@ typedef struct HybTreeEntry
 {
 	ItemPointerData tid;
 	uint16		offset;			/* where the entry lies in the log */
-	BlockNumber block;			/* with HYB_OFFSET_LISTED in offset, its
-								 * page's number in the tree's list */
+	BlockNumber block;
 	uint16		len_flags;
 	uint16		keylen;
 	uint8		bytes[FLEXIBLE_ARRAY_MEMBER];
 } HybTreeEntry;
-
-#define HYB_OFFSET_LISTED	0x8000
 
 #define hyb_entry_len(entry) ((entry)->len_flags & HYB_ENTRY_LEN_MASK)
 
@@ -418,8 +415,6 @@ extern void hyb_bloom_assert_valid(const HybBloom *bloom);
 /* Chunks of a filter of n chunks, with the one of their numbers. */
 #define hyb_bloom_cost(n) ((n) > 1 ? (n) + 1 : (n))
 
-/* Make an empty filter; hyb_bloom_cost(nchunks) chunks are reserved. */
-extern void hyb_bloom_create(HybBloom *bloom, HybArena *arena, uint32 nchunks);
 extern void hyb_bloom_free(HybBloom *bloom, HybArena *arena);
 extern void hyb_bloom_add(const HybBloom *bloom, const HybArena *arena,
 						  uint64 hash);

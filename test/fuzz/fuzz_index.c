@@ -18,11 +18,12 @@
 #include "server.h"
 
 /* their functions for one file only are called here */
-#include "../../src/log/bulk.c"
 #include "../../src/merge/pass.c"
 
 #include "filter/filter_place.h"
 #include "leaf/leaf.h"
+#include "log/delta.h"
+#include "log/stage_access.h"
 #include "merge/facts.h"
 
 #define NDESCS		4
@@ -542,27 +543,6 @@ read_log(HybIndex *ix, const HybGeneration *generation, const HybPos *watermark,
 	}
 }
 
-/* What is there of a long log before its tree is built. */
-static void
-read_bulk(HybIndex *ix, const HybGeneration *generation)
-{
-	HybBulkTask task = {.generation = *generation,.whole = true};
-	Bulk		bulk = {.ix = ix,.task = &task};
-
-	/* more is not a file that this could have */
-	if (generation->npages > 1000 || generation->nentries > 1000000 ||
-		setjmp(hyb_fuzz_error) != 0)
-		return;
-	limit_task(&task);
-	if (read_and_sort(&bulk))
-	{
-		for (uint64 i = 1; i < bulk.nitems; i++)
-			if (compare_bulk_items(&bulk.items[i - 1], &bulk.items[i], &bulk) > 0)
-				abort();
-		(void) tree_chunks(&bulk);
-	}
-}
-
 /* The units that a pass would move, as far as it looks; none is moved. */
 static void
 read_pass(HybIndex *ix, HybMetaPage *meta, const HybVersion *version)
@@ -631,12 +611,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_log(t->ix, &version.active, NULL, false);
 		read_log(t->ix, &version.frozen, &version.watermark, true);
 		read_log(t->ix, &meta.retiring, NULL, true);
-		/* which takes more memory than the rest, and so more time */
-		if (data[1] % 4 == 0)
-		{
-			read_bulk(t->ix, &version.active);
-			read_bulk(t->ix, &version.frozen);
-		}
 		ask_policy(t->ix, &meta);
 		read_pass(t->ix, &meta, &version);
 	}

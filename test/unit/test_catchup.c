@@ -176,7 +176,7 @@ check_freeze(void)
 	if (stage.trees[HYB_ACTIVE].generation != version.frozen.number || version.frozen.number == 0 ||
 		(opened.shared == NULL && stage.vacuum_counter < version.vacuum_counter))
 		return;
-	CHECK(hyb_stage_turn(&opened, &version), "the current version is an older one");
+	CHECK(hyb_stage_catch_up(ix, &opened, &version, 0) == HYB_STAGE_READY, "the current version is an older one");
 	CHECK(stage.trees[HYB_FROZEN].nentries == nentries && stage.trees[HYB_ACTIVE].nentries == 0,
 		  "entries do not stay in a tree that is frozen");
 }

@@ -59,14 +59,13 @@ hyb_cache_let_go(HybCache *cache)
  * By the first letter, IMPURE by "I": what follows each event, in the order of
  * HybTreeEvent; "." cannot happen.
  */
-static const char states[] = "ESUYNI";	/* S: SORTING, Y: SYNCED */
+static const char states[] = "EUYNI";	/* Y: SYNCED */
 static const char *const expected[HYB_TREE_STATES] = {
-	"EES.UYEEN..",
-	"EE.UUY.SN..",
-	"EE..UYUUN.I",
-	"EES.YYUUN.I",
-	"EN..NY.UNUI",
-	"EI.....II.."
+	"EEUYEEN..",
+	"EEUYUUN.I",
+	"EEYYUUN.I",
+	"ENNY.UNUI",
+	"EI...II.."
 };
 
 static void
@@ -121,10 +120,6 @@ walk_randomly(void)
 				followed = false;
 				alone &= state != HYB_TREE_UNFINISHED;
 				break;
-			case HYB_TREE_SORT:
-				followed = entered = false;
-				break;
-			case HYB_TREE_SORT_ENDS:
 			case HYB_TREE_ENTER:
 				entered = true;
 				break;
@@ -147,33 +142,11 @@ walk_randomly(void)
 		CHECK((state == HYB_TREE_SYNCED) == followed, "step %d, state %c", i, states[state]);
 		CHECK((state == HYB_TREE_NO_ROOM || state == HYB_TREE_IMPURE) == alone,
 			  "step %d, state %c", i, states[state]);
-		CHECK(!entered || (state != HYB_TREE_EMPTY && state != HYB_TREE_SORTING),
-			  "step %d, state %c", i, states[state]);
+		CHECK(!entered || state != HYB_TREE_EMPTY, "step %d, state %c", i, states[state]);
 	}
 }
 
 /* ---- the clock ---- */
-
-static void
-check_sort(void)
-{
-	HybStage	stage = {.trees[HYB_ACTIVE].generation = 5};
-	TimestampTz until;
-
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_NOW, "first");
-	now += 99;
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_WAIT, "second");
-	CHECK(!hyb_tree_ends_sort(&stage, HYB_ACTIVE, now), "another sort");
-	CHECK(hyb_tree_ends_sort(&stage, HYB_ACTIVE, until), "in time");
-	CHECK(stage.state[HYB_ACTIVE] == HYB_TREE_UNFINISHED, "in time");
-
-	memset(&stage, 0, sizeof(stage));
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_NOW, "first");
-	now += 100;
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_NONE, "too long");
-	CHECK(hyb_stage_plan_sort(&stage, HYB_ACTIVE, 100, &until) == HYB_SORT_NONE, "in vain");
-	CHECK(!hyb_tree_ends_sort(&stage, HYB_ACTIVE, until), "too late");
-}
 
 static void
 check_room(void)
@@ -308,7 +281,6 @@ main(void)
 {
 	check_pairs();
 	walk_randomly();
-	check_sort();
 	check_room();
 	check_forms();
 	walk_forms();

@@ -1,6 +1,7 @@
 
-# The first reader of a long log sorts it and builds its tree at once.  Other
-# sessions append, remove entries, freeze and merge meanwhile.
+# A log of over 512 pages is not read in place: its readers enter portions into the
+# tree until that is finished.  Other sessions append, remove entries, freeze and merge
+# between two portions.
 
 use strict;
 use warnings;
@@ -11,7 +12,7 @@ use HybridTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('bulk', <<EOF);
+my $node = new_node('long', <<EOF);
 hybridindex.background_merge = off
 hybridindex.merge_floor = 10000000
 autovacuum = off
@@ -38,11 +39,12 @@ EOF
 }
 
 fill();
-is($node->safe_psql('postgres', <<EOF), '177000|t|t', 'a sorted tree');
+my $entries = "SELECT string_agg(tree_entries::text, ' ' ORDER BY i) FROM unnest(array['b_k', 'b_s']) i, hybrid_index_stats(i::regclass)";
+is($node->safe_psql('postgres', <<EOF), '177000 177000', 'a look-up finishes a tree');
 SET enable_seqscan = off; SET enable_bitmapscan = off;
 SELECT FROM b WHERE k = 5;
 SELECT FROM b WHERE s = 'x';
-SELECT tree_entries, tree_memory / tree_entries < 62, (SELECT tree_memory / tree_entries < 110 FROM hybrid_index_stats('b_s')) FROM hybrid_index_stats('b_k');
+$entries
 EOF
 same_answers($node, 'all paths over it', \%queries, ['b']);
 run($node, "INSERT INTO b SELECT hashint8extended(g, 2), 'customer ' || md5((g % 20000)::text), g % 7 FROM generate_series(1, 20000) g",
@@ -52,16 +54,23 @@ same_answers($node, 'changed since', \%queries, ['b']);
 run($node, "SELECT hybrid_merge(i) FROM unnest(array['b_k', 'b_s']::regclass[]) i");
 same_answers($node, 'merged', \%queries, ['b']);
 
-# too little memory to sort, and for the tree
-foreach my $setting ('maintenance_work_mem = 1024', 'hybridindex.dynamic_memory = 2048')
-{
-	fill();
-	$node->append_conf('postgresql.conf', $setting);
-	$node->reload;
-	same_answers($node, $setting, \%queries, ['b']);
-	$node->append_conf('postgresql.conf', "maintenance_work_mem = '64MB'\nhybridindex.dynamic_memory = '64MB'");
-	$node->reload;
-}
+# several readers enter portions in turns
+fill();
+$node->pgbench('-n -c 8 -j 2 -t 4', 0, [qr/processed: 32/], [qr/^(?!.*aborted)/s], 'several readers at once',
+	{
+		'037_read' => "SET enable_seqscan = off;\nSET enable_bitmapscan = off;\n\\set g random(1, 177000)\nSELECT 1 / (count(*) = 1)::int FROM b WHERE k = hashint8extended(:g, 1);\n"
+		  . "SELECT 1 / (count(*) > 7)::int FROM b WHERE s = 'customer ' || md5((:g % 20000)::text);\n"
+	});
+is($node->safe_psql('postgres', $entries), '177000 177000', 'each entry is entered once');
+same_answers($node, 'entered by several readers', \%queries, ['b']);
+
+# too little memory for the tree
+fill();
+$node->append_conf('postgresql.conf', 'hybridindex.dynamic_memory = 2048');
+$node->reload;
+same_answers($node, 'little memory', \%queries, ['b']);
+$node->append_conf('postgresql.conf', "hybridindex.dynamic_memory = '64MB'");
+$node->reload;
 
 # ---- meanwhile ----
 
@@ -81,50 +90,18 @@ foreach my $what ($points ? sort keys %meanwhile : ())
 	my $session = start_psql($node, <<EOF);
 SET enable_seqscan = off; SET enable_bitmapscan = off;
 SELECT injection_points_set_local();
-SELECT injection_points_attach('hybrid-bulk-read', 'wait');
-SELECT count(*) FROM b WHERE k BETWEEN 0 AND 1000000000000000;
+SELECT injection_points_attach('hybrid-in-place', 'wait');
+SELECT count(*) FROM b WHERE k IN (hashint8extended(176999, 1), hashint8extended(177000, 1));
 EOF
-	ok(held_at($node, 'bulk-read', $session), "$what while a log is sorted");
+	ok(held_at($node, 'in-place', $session), "$what when a part of the log is entered");
+	my ($part) = split / /, $node->safe_psql('postgres', $entries);
+	cmp_ok($part, '<', 177000, "$what: the tree is not finished");
+	cmp_ok($part, '>', 0, "$what: nor empty");
 	run($node, @{ $meanwhile{$what} });
-	leave_point($node, 'bulk-read');
+	leave_point($node, 'in-place');
 	ok(finish_psql($session), "$what: done");
+	is($session->{out} =~ s/\s//gr, '1', "$what: the row that is there");
 	same_answers($node, "$what: the same answers", \%queries, ['b']);
-}
-
-if ($points)
-{
-	my $sort = qr/notice triggered for injection point hybrid-bulk-read/;
-	my $notice = <<EOF;
-SET enable_seqscan = off; SET enable_bitmapscan = off;
-SELECT injection_points_set_local();
-SELECT injection_points_attach('hybrid-bulk-read', 'notice');
-EOF
-
-	# a session that has inserted knows the version from when the log was short;
-	# the memory is all for its tree
-	$node->restart;
-	my ($ret, $out, $err) = $node->psql('postgres', <<EOF);
-$notice
-CREATE TABLE own (k int8, u uuid);
-CREATE INDEX own_k ON own USING hybrid (k) INCLUDE (u);
-INSERT INTO own SELECT hashint8extended(g, 1), md5(g::text)::uuid FROM generate_series(1, 178000) g;
-SELECT count(*) FROM own WHERE k = 5;
-EOF
-	like($err, $sort, 'the session that has inserted sorts the log as well');
-
-	# one of several readers that come at the same time sorts it
-	fill();
-	my $session = start_psql($node, $notice =~ s/'notice'/'wait'/r, 'SELECT count(*) FROM b WHERE k = 5');
-	ok(held_at($node, 'bulk-read', $session), 'a log is sorted');
-	# a tree that is not made of a sorted log has leaves that are not full
-	is($node->safe_psql('postgres', <<EOF), '177000|t', 'other readers do not sort it, but wait for some time');
-SET enable_seqscan = off;
-SELECT FROM b WHERE k = 5;
-SELECT tree_entries, tree_memory / tree_entries > 62 FROM hybrid_index_stats('b_k');
-EOF
-	$node->safe_psql('postgres', "SELECT injection_points_wakeup('hybrid-bulk-read')");
-	ok(finish_psql($session), 'done');
-	same_answers($node, 'the same answers', \%queries, ['b']);
 }
 
 no_crash($node, 'nothing crashed');
