@@ -177,14 +177,6 @@ extern void hyb_tree_free(HybTree *tree, HybArena *arena);
 extern int	hyb_tree_flag(const HybTreeUse *use, const HybEntry *entry,
 						  uint16 flag);
 
-/* Which entries of the leaf are beyond the stop? */
-typedef enum HybBeyond
-{
-	HYB_BEYOND_SOME,			/* to be seen by heads and keys */
-	HYB_BEYOND_NONE,
-	HYB_BEYOND_ALL
-} HybBeyond;
-
 /*
  * The live entries strictly between two positions, in either direction.  The
  * caller sets the first three.
@@ -195,10 +187,8 @@ typedef struct HybTreeIter
 	bool		backward;
 	bool		leave_killed;	/* pass over entries with the hint, too */
 	const HybPos *stop;
-	uint64		stop_low;		/* heads as the leaf has them: outside [low,
-								 * high] they need */
-	uint64		stop_high;		/* no comparison with the stop */
-	HybBeyond	beyond;
+	bool		within;			/* no entry of the leaf is beyond the stop;
+								 * else each is compared with it */
 	struct HybTreeLeaf *leaf;	/* NULL: at the end */
 	int			index;
 	int			passed;			/* entries of the leaf passed over, one after

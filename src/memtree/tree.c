@@ -474,72 +474,36 @@ hyb_tree_free(HybTree *tree, HybArena *arena)
 
 /* ---- reading ---- */
 
-/*
- * The stop's heads in a compact leaf, whose first entry has this head: the bits
- * that all heads there begin with may lie below the stop's, or above.
- */
-static void
-enter_compact(HybTreeIter *iter, uint64 head)
+/* Is entry i of the iterator's leaf beyond its stop? */
+static inline bool
+iter_beyond(const HybTreeIter *iter, int i)
 {
-	int			shift = hyb_compact_leaf(iter->leaf)->shift;
-	uint64		common = shift > 0 ? head >> (64 - shift) : 0;
-	uint64		low = shift > 0 ? iter->stop_low >> (64 - shift) : 0;
-	uint64		high = shift > 0 ? iter->stop_high >> (64 - shift) : 0;
+	int			c = hyb_tree_leaf_compare(&iter->use, iter->leaf, i, iter->stop);
 
-	if (high < common || low > common)
-	{
-		iter->beyond = (high < common) != iter->backward ?
-			HYB_BEYOND_ALL : HYB_BEYOND_NONE;
-		return;
-	}
-	iter->stop_low = low < common ? 0 : hyb_short_head(iter->stop_low, shift);
-	iter->stop_high = high > common ? PG_UINT16_MAX :
-		hyb_short_head(iter->stop_high, shift);
+	return iter->backward ? c <= 0 : c >= 0;
 }
 
-/*
- * The stop's heads in the iterator's leaf.  Unlike what was searched for, the
- * stop may differ in the bytes that the leaf skips, or end among them: then
- * either no entry is beyond it, or all are.
- */
-static void
-iter_enter_leaf(HybTreeIter *iter)
+static inline bool
+iter_has_no_stop(const HybTreeIter *iter)
+{
+	return iter->backward ? HYB_POS_MIN(iter->stop) : HYB_POS_MAX(iter->stop);
+}
+
+/* Have an entry to come fetched into the cache. */
+HYB_ALWAYS_INLINE void
+prefetch_entry(const HybTreeIter *iter, int i)
 {
 	const HybTreeLeaf *leaf = iter->leaf;
-	const HybPos *stop = iter->stop;
-	HybEntry	first;
-	int			c = 0;
 
-	iter->passed = 0;
-	iter->stop_low = 0;
-	iter->stop_high = leaf->compact ? PG_UINT16_MAX : PG_UINT64_MAX;
-	iter->beyond = HYB_BEYOND_SOME;
-	if (stop->len == 0)
-	{
-		if (iter->backward ? HYB_POS_MIN(stop) : HYB_POS_MAX(stop))
-			iter->beyond = HYB_BEYOND_NONE;
-		return;
-	}
-	if ((leaf->skip > 0 || leaf->compact) &&
-		!hyb_tree_leaf_entry(&iter->use, leaf, 0, &first))
-		return;
-	if (leaf->skip > 0)
-	{
-		c = memcmp(stop->key, first.bytes, Min(stop->len, leaf->skip));
-		if (c == 0 && stop->len < leaf->skip)
-			c = stop->tie;
-		if (c != 0)
-		{
-			iter->beyond = (c > 0) == iter->backward ?
-				HYB_BEYOND_ALL : HYB_BEYOND_NONE;
-			return;
-		}
-	}
-	hyb_tree_key_head(iter->use.desc, stop->key, stop->len, leaf->skip,
-					  &iter->stop_low, &iter->stop_high);
-	if (leaf->compact)
-		enter_compact(iter, hyb_tree_bytes_head(iter->use.desc, first.bytes,
-												first.keylen, leaf->skip));
+	if (i >= 0 && i < leaf->count && !hyb_tree_leaf_in_log(leaf, i))
+		HYB_PREFETCH(hyb_tree_entry_at(iter->use.arena, hyb_tree_leaf_copy(leaf, i)));
+}
+
+/* Are all entries of the iterator's leaf passed over? */
+static inline bool
+iter_passes_leaf(const HybTreeIter *iter)
+{
+	return iter->leaf->dead && iter->leave_killed;
 }
 
 void
@@ -559,44 +523,10 @@ hyb_tree_iter_start(HybTreeIter *iter, const HybPos *lo, const HybPos *hi)
 	set_target(&target, &iter->use, backward ? hi : lo, !backward);
 	iter->leaf = descend(&target, &path);
 	iter->index = backward ? path.index[0] - 1 : path.index[0];
-	iter_enter_leaf(iter);
-}
-
-/* Is entry i of the iterator's leaf beyond its stop? */
-static inline bool
-iter_beyond(const HybTreeIter *iter, int i)
-{
-	const HybTreeLeaf *leaf = iter->leaf;
-	uint64		head;
-
-	if (iter->beyond != HYB_BEYOND_SOME)
-		return iter->beyond == HYB_BEYOND_ALL;
-	head = leaf->compact ? hyb_compact_leaf(leaf)->head[i] :
-		hyb_plain_leaf(leaf)->head[i];
-	if (iter->backward)
-		return head < iter->stop_low ||
-			(head <= iter->stop_high &&
-			 hyb_tree_leaf_compare(&iter->use, leaf, i, iter->stop) <= 0);
-	return head > iter->stop_high ||
-		(head >= iter->stop_low &&
-		 hyb_tree_leaf_compare(&iter->use, leaf, i, iter->stop) >= 0);
-}
-
-/* Have an entry to come fetched into the cache. */
-HYB_ALWAYS_INLINE void
-prefetch_entry(const HybTreeIter *iter, int i)
-{
-	const HybTreeLeaf *leaf = iter->leaf;
-
-	if (i >= 0 && i < leaf->count && !hyb_tree_leaf_in_log(leaf, i))
-		HYB_PREFETCH(hyb_tree_entry_at(iter->use.arena, hyb_tree_leaf_copy(leaf, i)));
-}
-
-/* Are all entries of the iterator's leaf passed over? */
-static inline bool
-iter_passes_leaf(const HybTreeIter *iter)
-{
-	return iter->leaf->dead && iter->leave_killed;
+	iter->passed = 0;
+	iter->within = iter_has_no_stop(iter);
+	/* the second entry as well: a look-up ends there */
+	prefetch_entry(iter, backward ? iter->index - 1 : iter->index + 1);
 }
 
 /*
@@ -624,7 +554,9 @@ iter_next_leaf(HybTreeIter *iter)
 		for (Size at = 0; at < sizeof(HybPlainLeaf); at += PG_CACHE_LINE_SIZE / 2)
 			HYB_PREFETCH(leaf + at);
 	}
-	iter_enter_leaf(iter);
+	iter->passed = 0;
+	iter->within = iter_has_no_stop(iter) ||
+		!iter_beyond(iter, iter->backward ? 0 : iter->leaf->count - 1);
 }
 
 /*
@@ -650,7 +582,7 @@ hyb_tree_iter_next(HybTreeIter *iter)
 			iter_next_leaf(iter);
 			continue;
 		}
-		if (iter_beyond(iter, i))
+		if (!iter->within && iter_beyond(iter, i))
 			break;
 		if (iter_passes_leaf(iter))
 		{
