@@ -431,7 +431,7 @@ write_ranges(Participant *p)
 	cut_ranges(&ranges, files, p->ix->desc, p->info->ii_Unique,
 			   count_ranges(shared, hyb_sorted_bytes(files)));
 	hyb_bulk_space_init(space, p->ix, 1, false);
-	hyb_bulk_space_share(space, true);
+	hyb_bulk_space_share(space);
 	old = MemoryContextSwitchTo(context);
 	while ((range = take_range(p, ranges.n)) < ranges.n)
 	{

@@ -158,12 +158,11 @@ extern void hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix,
 								uint64 stamp, bool filters);
 
 /*
- * Other processes write to the relation too, from now on or no more.  Each
- * takes neighbouring blocks by the dozen, so that leaves that follow each other
- * mostly do so in the file.  Blocks it has not written in the end are empty
- * free-list pages.
+ * Other processes write to the relation too, from now on.  Each takes neighbouring
+ * blocks by the dozen, so that leaves that follow each other mostly do so in the
+ * file.  Blocks it has not written in the end are empty free-list pages.
  */
-extern void hyb_bulk_space_share(HybStepSpace *space, bool shared);
+extern void hyb_bulk_space_share(HybStepSpace *space);
 
 /*
  * Write a page image to one of the reserved blocks (more are reserved when they

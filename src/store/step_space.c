@@ -80,10 +80,10 @@ hyb_bulk_space_init(HybStepSpace *space, const HybIndex *ix, uint64 stamp,
 }
 
 void
-hyb_bulk_space_share(HybStepSpace *space, bool shared)
+hyb_bulk_space_share(HybStepSpace *space)
 {
 	Assert(space->bulk);
-	space->shared = shared;
+	space->shared = true;
 }
 
 /*
