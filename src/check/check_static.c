@@ -505,22 +505,6 @@ consume_fresh(HybCheck *check, const HybPos *fence)
 	MemoryContextReset(check->page_context);
 }
 
-/* Lower fence of the level-1 node of a path. */
-static HybPos
-lower_fence(const HybPath *path)
-{
-	HybPos		low = {.tie = HYB_BEFORE};
-
-	for (int level = path->height - 1; level > 1; level--)
-	{
-		const HybPathNode *node = &path->nodes[level - 1];
-
-		if (node->index > 0)
-			low = node->children.children[node->index].low;
-	}
-	return low;
-}
-
 /*
  * Some leaves of the level from the one at check->at on, and with the oldest
  * level what newer runs have up to their fences.  Returns false after the last
@@ -567,7 +551,7 @@ check_unit(HybCheck *check)
 		consume_fresh(check, &path->high);
 		return false;
 	}
-	low = lower_fence(path);
+	low = hyb_path_lower_fence(path);
 	node.children = path->nodes[0].children.children;
 	node.n = path->nodes[0].children.n;
 	first = path->nodes[0].index;

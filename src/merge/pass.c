@@ -167,18 +167,6 @@ leaf_is_known(const Pass *pass)
 	return source->path->nodes[0].children.children[source->child].stamp < pass->known;
 }
 
-/* The lower fence of a path's level-1 node. */
-static HybPos
-low_fence(const HybPath *path)
-{
-	HybPos		low = {.tie = HYB_BEFORE};
-
-	for (int i = 1; i < path->height - 1; i++)
-		if (path->nodes[i].index > 0)
-			return path->nodes[i].children.children[path->nodes[i].index].low;
-	return low;
-}
-
 /* Find the unit that a position lies in. */
 static void
 load_unit_path(Pass *pass, const HybPos *pos)
@@ -235,9 +223,9 @@ skip_known(Pass *pass)
 	if (source->child > 0)
 		low = source->path->nodes[0].children.children[source->child].low;
 	else
-		low = low_fence(source->path);
+		low = hyb_path_lower_fence(source->path);
 	load_unit_path(pass, &low);
-	low = low_fence(pass->unit);
+	low = hyb_path_lower_fence(pass->unit);
 	seek_entry(pass, hyb_pos_compare(desc, &low, &above) > 0 ? &low : &above);
 	go_to_entry(pass);
 }

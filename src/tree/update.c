@@ -265,6 +265,22 @@ at_edge(const HybPath *path, int level, bool right)
 }
 
 HybPos
+hyb_path_lower_fence(const HybPath *path)
+{
+	HybPos		low = {.tie = HYB_BEFORE};
+
+	for (int i = 1; i < path->height - 1; i++)
+	{
+		const HybPathNode *node = &path->nodes[i];
+
+		Assert(node->index >= 0 && node->index < node->children.n);
+		if (node->index > 0)
+			return node->children.children[node->index].low;
+	}
+	return low;
+}
+
+HybPos
 hyb_path_upper_fence(const HybPath *path, int child)
 {
 	const HybChildList *list = &path->nodes[0].children;

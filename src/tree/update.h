@@ -57,7 +57,10 @@ extern void hyb_path_assert_valid(const HybPath *path);
 #define hyb_path_assert_valid(path) ((void) (path))
 #endif
 
-/* The upper fence of a child of the path's level-1 node. */
+/* The lower fence of the path's level-1 node. */
+extern HybPos hyb_path_lower_fence(const HybPath *path);
+
+/* The upper fence of a child of that node. */
 extern HybPos hyb_path_upper_fence(const HybPath *path, int child);
 
 /*
