@@ -38,7 +38,6 @@
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/rel.h"
-#include "utils/spccache.h"
 
 /* A bit for each line pointer of a page, by its offset. */
 #define POINTER_WORDS	(MaxHeapTuplesPerPage / 64 + 1)
@@ -136,20 +135,6 @@ hyb_dead_table_is_large(HybDeadCheck *check)
 {
 	HYB_ASSERT_NO_LWLOCK();
 	return check->heap != NULL && table_blocks(check) > (BlockNumber) NBuffers;
-}
-
-int
-hyb_dead_ahead(HybDeadCheck *check)
-{
-	return !hyb_dead_table_is_large(check) ? 0 :
-		get_tablespace_maintenance_io_concurrency(check->heap->rd_rel->reltablespace);
-}
-
-void
-hyb_dead_prefetch(HybDeadCheck *check, BlockNumber block)
-{
-	if (block < table_blocks(check))
-		PrefetchBuffer(check->heap, MAIN_FORKNUM, block);
 }
 
 /* A page of the table, locked (SHARE) in check->buf; or NULL, nothing locked. */

@@ -108,15 +108,6 @@ extern HybKeyRead hyb_heap_key(HybDeadCheck *check, const HybIndex *ix,
 /* Is the table larger than shared_buffers?  False if it cannot be read. */
 extern bool hyb_dead_table_is_large(HybDeadCheck *check);
 
-/*
- * How many pages to prefetch at a time: maintenance_io_concurrency, or 0 if the
- * table is not large.
- */
-extern int	hyb_dead_ahead(HybDeadCheck *check);
-
-/* Prefetch a page of the table, which can be read. */
-extern void hyb_dead_prefetch(HybDeadCheck *check, BlockNumber block);
-
 extern void hyb_dead_end(HybDeadCheck *check);
 
 /* Looking for dead entries is worth it if 1 in HYB_DEAD_WORTH_IT is dead. */

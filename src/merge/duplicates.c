@@ -54,9 +54,6 @@
  */
 #define GROUP_MAX_READS		1024
 
-/* Rows with more entries are few, and are not prefetched. */
-#define MAX_AHEAD			8
-
 /*
  * A row with this many entries is read whenever another one comes.  A row of
  * several keys has to fit one page; only that of one whole key continues on the
@@ -282,35 +279,6 @@ is_due(HybMergeStep *step, int old, int more)
 		hyb_dead_table_is_large(&step->dead))
 		return false;
 	return pg_leftmost_one_pos32(old) != pg_leftmost_one_pos32(old + more);
-}
-
-void
-hyb_step_ask_ahead(HybMergeStep *step, int end)
-{
-	int			left = hyb_dead_ahead(&step->dead);
-	int			row = -1;
-
-	for (int i = step->done.next_entry; i < end && left > 0; i++)
-	{
-		HybPos		pos = hyb_step_pos(step, &step->batch.items[i]);
-		HybRowRange rows;
-		ItemPointerData tids[MAX_AHEAD];
-		int			from;
-		int			n;
-
-		if (hyb_leaf_search_rows(&step->leaf, &pos, &rows) || rows.lo == rows.hi ||
-			rows.lo == row)
-			continue;
-		row = rows.lo;
-		from = hyb_leaf_row_start(&step->leaf, row);
-		n = hyb_leaf_row_start(&step->leaf, row + 1) - from;
-		if (n < 1 || n > MAX_AHEAD || !is_due(step, n, 1))
-			continue;
-		hyb_leaf_tids(&step->leaf, from, n, tids);
-		for (int k = 0; k < n; k++)
-			hyb_dead_prefetch(&step->dead, ItemPointerGetBlockNumberNoCheck(&tids[k]));
-		left -= n;
-	}
 }
 
 /* Read an item's key; false if that cannot be done. */

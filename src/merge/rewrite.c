@@ -244,8 +244,6 @@ merge_leaf(HybMergeStep *step, int end)
 	Assert(end >= step->done.next_entry && end <= step->last_entry);
 	CHECK_FOR_INTERRUPTS();
 	hyb_step_look(step, true, end);
-	if (!hyb_leaf_keeps_keys(&step->leaf))
-		hyb_step_ask_ahead(step, end);
 	while (step->done.next_entry < end)
 	{
 		const HybFetchedItem *item = &step->batch.items[step->done.next_entry];

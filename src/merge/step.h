@@ -226,12 +226,6 @@ extern void hyb_step_look(HybMergeStep *step, bool leaf, int end);
 extern int	hyb_step_entries_of_row(HybMergeStep *step, int row, int end);
 
 /*
- * Prefetch pages of the table with keys that will be read for the entries
- * [next_entry, end), all of the opened leaf.
- */
-extern void hyb_step_ask_ahead(HybMergeStep *step, int end);
-
-/*
  * Read the keys of the row's items from the table, if it is time to.  Returns
  * false, with nothing changed, if it is not, or a key cannot be read.
  * hyb_step_add_group then gives these and the entries [next_entry, last) to the

@@ -81,12 +81,6 @@ hyb_step_entries_of_row(HybMergeStep *step, int row, int end)
 	abort();
 }
 
-void
-hyb_step_ask_ahead(HybMergeStep *step, int end)
-{
-	abort();
-}
-
 bool
 hyb_step_read_group(HybMergeStep *step, int row, int last)
 {
