@@ -189,9 +189,6 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->visit_asked = (meta->flags & (HYB_META_COMPACT | HYB_META_COLLAPSE)) != 0;
 	facts->learnable = hyb_merge_learnable(meta);
 	facts->together = hyb_slot_together(ix);
-	facts->single = !facts->together && (ix->rel->rd_index->indisunique ||
-										 ix->rel->rd_index->indisexclusion);
-	facts->buffer_pages = NBuffers;
 	facts->page_bytes = BLCKSZ;
 	facts->ratio = hyb_merge_ratio(ix->rel);
 	facts->floor = hyb_merge_floor;

@@ -29,15 +29,10 @@
 #define HARD_FACTOR			1.5
 
 /*
- * Inserters also help when the active generation has this share of the pages of
- * the one being merged, since both take space at the same time.  The share is
- * smaller where entries are appended one by one: that takes longer, so a worker
- * keeps up more easily.
+ * Inserters also help when the active generation has as many pages as the one
+ * being merged, since both take space at the same time.  A log of fewer pages than
+ * this never makes them help for that.
  */
-#define OVERLAP				1.0
-#define SINGLE_OVERLAP		0.8
-
-/* A log of fewer pages never makes inserters help for its overlap. */
 #define OVERLAP_LEAST		8
 
 /* Entries that a helping inserter merges for each entry inserted. */
@@ -63,23 +58,6 @@
 #define CHEAP_BYTES			30
 #define LEAST_SHARE			0.7
 #define SMALL_LEAST			0.4
-
-/*
- * Entries appended one by one take more WAL and time, so their merges may write
- * more.  CHEAP_BYTES grows where a log entry has more than SINGLE_LOG times the
- * bytes of a static entry.  The limit is SINGLE_BYTES and the bytes of the log
- * entry.  That is about what appending one takes.
- */
-#define SINGLE_LOG			1.25
-#define SINGLE_BYTES		64
-#define SINGLE_LEAST_SHARE	0.5
-
-/*
- * This holds only while the static stage takes at most SINGLE_BUFFERS of
- * shared_buffers.  Merges of a larger one use the disk, and its log is a small
- * part of the file.
- */
-#define SINGLE_BUFFERS		0.25
 
 /*
  * The first merge has the log and all leaves side by side.  At this share of
@@ -242,47 +220,14 @@ repeated_bytes(const HybMergeFacts *facts)
 		(double) repeated_of(facts) / (double) max64(facts->static_tids, 1);
 }
 
-/* Are entries appended one by one, so that merges may come early? */
-static bool
-early(const HybMergeFacts *facts)
-{
-	return facts->single &&
-		(double) facts->static_pages <= (double) facts->buffer_pages * SINGLE_BUFFERS;
-}
-
-/* Bytes that an entry takes of the log: of what is to be merged, on average. */
-static double
-log_bytes(const HybMergeFacts *facts)
-{
-	if (facts->active_pages > 0)
-		return (double) (facts->active_pages * facts->page_bytes) /
-			(double) max64(facts->active_entries, 1);
-	return (double) (facts->merging_pages * facts->page_bytes) /
-		(double) max64(facts->frozen_entries, 1);
-}
-
-/* Bytes of WAL that a merge may write for an entry without waiting for its share. */
-static double
-cheap_bytes(const HybMergeFacts *facts)
-{
-	double		log = log_bytes(facts);
-	double		entry = (double) (facts->static_pages * facts->page_bytes) /
-		(double) max64(facts->static_tids, 1);
-
-	/* monotone: a longer log, whatever is in it, is merged no later */
-	if (!early(facts) || log <= entry * SINGLE_LOG)
-		return CHEAP_BYTES;
-	return fmin(CHEAP_BYTES * log / fmax(entry * SINGLE_LOG, 1), SINGLE_BYTES + log);
-}
-
 /* The part of a share that a merge waits for: more would not make it cheaper. */
 static uint64_t
 cheap_of(const HybMergeFacts *facts, uint64_t share)
 {
-	double		least = (early(facts) ? SINGLE_LEAST_SHARE : LEAST_SHARE) *
+	double		least = LEAST_SHARE *
 		fmax((double) share_of(facts), (double) share * SMALL_LEAST);
 
-	return min64(share, max64((uint64_t) (repeated_bytes(facts) / cheap_bytes(facts)),
+	return min64(share, max64((uint64_t) (repeated_bytes(facts) / CHEAP_BYTES),
 							  (uint64_t) least));
 }
 
@@ -336,8 +281,7 @@ static bool
 overlaps(const HybMergeFacts *facts)
 {
 	return facts->merging_pages > 0 && facts->active_pages >= OVERLAP_LEAST &&
-		(double) facts->active_pages >=
-		(double) facts->merging_pages * (early(facts) ? SINGLE_OVERLAP : OVERLAP);
+		facts->active_pages >= facts->merging_pages;
 }
 
 HybMergeNeed

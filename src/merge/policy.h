@@ -55,9 +55,7 @@ typedef struct HybMergeFacts
 
 	bool		visit_asked;	/* the next merge visits every leaf */
 	bool		learnable;		/* a merge may learn dictionaries */
-	bool		single;			/* entries are appended one by one */
 	bool		together;		/* the last append was of gathered entries */
-	uint64_t	buffer_pages;	/* of shared_buffers */
 
 	/* memory */
 	uint64_t	page_bytes;		/* of one page */

@@ -27,7 +27,6 @@ index_of(uint64_t tids)
 	facts.step_leaves = 32;
 	facts.nlevels = 1;
 	facts.max_levels = 4;
-	facts.buffer_pages = 16384;
 	return facts;
 }
 
@@ -54,8 +53,6 @@ random_facts(void)
 	facts.visit_asked = unit_below(10) == 0;
 	facts.learnable = unit_below(10) == 0;
 	facts.together = unit_below(2) == 0;
-	facts.single = !facts.together && unit_below(2) == 0;
-	facts.buffer_pages = unit_below(4) == 0 ? unit_below(4000) : 16384;
 	facts.memory_budget = (64 + unit_below(65536)) * UINT64_C(1024);
 	facts.memory_used = unit_random() % (facts.memory_budget + 1);
 	facts.elastic = unit_below(2) == 0;
@@ -142,27 +139,6 @@ test_triggers(void)
 	check_trigger(facts, 250 * 8192 / 30, "a small index");
 	facts.static_pages = 150;
 	check_trigger(facts, 50400, "most of two fifths of its share");
-
-	/* entries that are appended one by one, 27 bytes of the log each */
-	facts = index_of(1000000);
-	facts.memory_budget = 1024 * MB;
-	facts.single = true;
-	facts.static_pages = 602;
-	facts.buffer_pages = 4 * 602;
-	check_trigger(facts, 54001, "no more than 64 bytes and those of the log");
-	facts.buffer_pages--;
-	check_trigger(facts, 602 * 8192 / 30, "but not where the index is large");
-	facts.buffer_pages = 16384;
-	facts.static_pages = 400;
-	check_trigger(facts, 52428, "but half of what counts of the share");
-	facts = index_of(300000);
-	facts.memory_budget = 1024 * MB;
-	facts.single = true;
-	facts.static_pages = 382;
-	check_trigger(facts, 49801, "by how much longer entries of the log are");
-	facts.static_pages = 1000;
-	set_active(&facts, 60000, 300);
-	CHECK(!hyb_policy_need(&facts).freeze, "as many bytes as ever, where they are not");
 }
 
 static void
@@ -179,12 +155,6 @@ test_overlap(void)
 	set_active(&facts, 100 * 300, 300);
 	CHECK(hyb_policy_need(&facts).help == 4 * 301, "both take space");
 	CHECK(!hyb_policy_need(&facts).freeze, "but it is not merged yet");
-	facts.single = true;
-	facts.buffer_pages = 4 * facts.static_pages;
-	set_active(&facts, 79 * 300, 300);
-	CHECK(hyb_policy_need(&facts).help == 0, "one by one, the same");
-	set_active(&facts, 80 * 300, 300);
-	CHECK(hyb_policy_need(&facts).help > 0, "four fifths");
 }
 
 static void
