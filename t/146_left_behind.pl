@@ -1,7 +1,6 @@
 
 # What an error, or a cancel, leaves behind in its session: nothing.  Settings are as
-# they were, no cut of a file is left to a later transaction, and a worker finishes the
-# merge that a session began.
+# they were, and a worker finishes the merge that a session began.
 
 use strict;
 use warnings;
@@ -16,74 +15,10 @@ my $node = new_node('left_behind', <<CONF);
 hybridindex.merge_floor = 1000000
 hybridindex.merge_step_pages = 1
 hybridindex.background_merge = off
-min_parallel_index_scan_size = 0
 CONF
 my $points = has_points($node);
 my $flag = PostgreSQL::Test::Utils::tempdir();
 $node->safe_psql('postgres', 'CREATE EXTENSION injection_points') if $points;
-
-# ---- VACUUM, cancelled before it cuts the files off ----
-
-# No worker starts, so this process is in parallel mode at each index.  Rows at the end
-# of the table are gone, so it truncates the table, for which it waits for the reader.
-$node->safe_psql('postgres', <<'SQL');
-CREATE TABLE v (a int, b text COLLATE "C") WITH (autovacuum_enabled = off);
-CREATE TABLE other (a int);
-CREATE INDEX v_a ON v USING hybrid (a);
-CREATE INDEX v_b ON v USING hybrid (b);
-SQL
-my $vacuum = "VACUUM (PARALLEL 2, INDEX_CLEANUP on) v;\n";
-my $size = "SELECT pg_relation_size('v_a') + pg_relation_size('v_b') AS";
-my $session;
-
-# The next statement is another one, or VACUUM again.
-foreach my $next (<<SQL, $vacuum)
-$size before \\gset
-INSERT INTO other VALUES (1);
-$size after \\gset
-SELECT 'cut by another statement' WHERE :before <> :after;
-$vacuum
-SQL
-{
-	$node->safe_psql('postgres', <<'SQL');
-TRUNCATE v;
-INSERT INTO v SELECT i, md5(i::text) || md5((-i)::text) || md5((i + 0.5)::text) FROM generate_series(1, 40000) i;
-REINDEX TABLE v;
-DELETE FROM v WHERE a > 2000;
-SQL
-	my $reader = start_psql($node, <<'SQL');
-BEGIN;
-LOCK TABLE v IN ACCESS SHARE MODE;
-DO $$
-DECLARE
-	waiting int;
-BEGIN
-	FOR i IN 1 .. 5000 LOOP
-		PERFORM pg_stat_clear_snapshot();
-		SELECT pid INTO waiting FROM pg_stat_activity WHERE wait_event = 'VacuumTruncate';
-		EXIT WHEN waiting IS NOT NULL;
-		PERFORM pg_sleep(0.01);
-	END LOOP;
-	PERFORM pg_cancel_backend(waiting);
-END $$;
-COMMIT;
-SQL
-	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'v'::regclass");
-	$session = start_psql($node, <<SQL);
-\\set ON_ERROR_STOP 0
-SET max_parallel_workers = 0;
-$size begin \\gset
-$vacuum
-\\set ON_ERROR_STOP 1
-$next
-$size cut \\gset
-SELECT :cut < :begin / 4, hyb_check('v');
-SQL
-	ok(finish_psql($session), 'the session goes on') or diag $session->{err};
-	like($session->{err}, qr/canceling statement due to user request/, 'VACUUM was cancelled at the end of the table');
-	is($session->{out}, "t|t\n", 'only another VACUUM cuts the files off');
-	finish_psql($reader);
-}
 
 # ---- settings that merges change ----
 
@@ -146,7 +81,7 @@ $script .= <<SQL . unchanged('a lock that is not to be had') . "$learned \\! tou
 \\! until [ -e $flag/held ]; do sleep 0.02; done
 SELECT hybrid_merge('t_s');
 SQL
-$session = start_psql($node, $script);
+my $session = start_psql($node, $script);
 wait_file("$flag/used");
 my $cursor = $node->background_psql('postgres');
 $cursor->query_safe('BEGIN; SET LOCAL enable_seqscan = off; DECLARE c CURSOR FOR SELECT s FROM t ORDER BY s; FETCH 1 FROM c');

@@ -26,7 +26,9 @@ our %queries = (
 # The servers.
 sub start_all
 {
+	# VACUUM by several processes leaves files to a worker
 	$node = new_node('shrink', <<EOF, allows_streaming => 1);
+max_parallel_maintenance_workers = 0
 hybridindex.background_merge = off
 hybridindex.merge_floor = 1000000
 wal_consistency_checking = 'generic'

@@ -156,9 +156,6 @@ extern int	no_such_variable
 /* ---- server 18 ---- */
 
 /*
- * HYB_UPDATE_RELSTATS: what pg_class says of an index's size; needs access/transam.h,
- * access/multixact.h and commands/vacuum.h.
- *
  * HYB_MODULE_MAGIC: what the server asks of a library, which pg_get_loaded_modules()
  * tells from 18 on; needs fmgr.h.
  *
@@ -178,9 +175,6 @@ extern int	no_such_variable
 #define HYB_HAVE_COMPARE_TYPES	/* the access method translates strategies */
 #define HYB_NORETURN pg_noreturn	/* before a declaration */
 #define HYB_VACUUM_DELAY_POINT() vacuum_delay_point(false)
-#define HYB_UPDATE_RELSTATS(index, pages, tuples) \
-	vac_update_relstats((index), (pages), (tuples), 0, 0, false, \
-						InvalidTransactionId, InvalidMultiXactId, NULL, NULL, false)
 #define HYB_COLLATE_IS_C(collid) \
 	(OidIsValid(collid) && pg_newlocale_from_collation(collid)->collate_is_c)
 /* EXPLAIN (ANALYZE) counts index searches */
@@ -201,9 +195,6 @@ extern int	no_such_variable
 #define HYB_MODULE_MAGIC(library, release) PG_MODULE_MAGIC
 #define HYB_NORETURN __attribute__((noreturn))
 #define HYB_VACUUM_DELAY_POINT() vacuum_delay_point()
-#define HYB_UPDATE_RELSTATS(index, pages, tuples) \
-	vac_update_relstats((index), (pages), (tuples), 0, false, \
-						InvalidTransactionId, InvalidMultiXactId, NULL, NULL, false)
 #define HYB_COLLATE_IS_C(collid) \
 	(OidIsValid(collid) && lc_collate_is_c(collid))
 #define HYB_COUNT_SEARCH(scan) ((void) 0)

@@ -12,9 +12,6 @@
 #include "base/compat.h"
 
 #include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/multixact.h"
-#include "access/transam.h"
 #include "access/xact.h"
 #include "base/server.h"
 #include "commands/vacuum.h"
@@ -27,9 +24,7 @@
 #include "store/meta.h"
 #include "store/space.h"
 #include "store/survey.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 #include "vacuum/vacuum.h"
 
 /*
@@ -50,12 +45,6 @@ static const HybShrinkRule vacuum_rule = {
 
 /* How often the lock is asked for, as VACUUM does for tables. */
 #define LOCK_TRIES			100
-
-/*
- * The same at the end of the transaction, where a standby may wait: it has the
- * table locked until then if VACUUM truncated that.
- */
-#define POSTPONED_TRIES		10
 
 /* ---- lost blocks ---- */
 
@@ -176,73 +165,6 @@ is_mostly_dead(const HybMetaPage *meta, BlockNumber nblocks, double live)
 	return nblocks >= SHRINK_MIN_BLOCKS && live < (double) all / 2;
 }
 
-/*
- * Indexes whose files are cut just before VACUUM's transaction ends, in
- * TopTransactionContext.  The lock needs a transaction ID, and there is none in
- * parallel mode, in which VACUUM works on several indexes of a table.
- */
-static List *postponed = NIL;
-
-/* Cut the end off, and update relpages if VACUUM has set it meanwhile. */
-static void
-cut_off_noted(Relation index)
-{
-	BlockNumber before = RelationGetNumberOfBlocks(index);
-	BlockNumber after;
-	HeapTuple	tuple;
-	Form_pg_class form;
-	float4		reltuples;
-	bool		noted;
-
-	/* other sessions may extend the file before and after */
-	if (!hyb_shrink_cut(hyb_index_create_handle(index), POSTPONED_TRIES))
-		return;
-	after = RelationGetNumberOfBlocks(index);
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
-	if (!HeapTupleIsValid(tuple))
-		return;
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	noted = (BlockNumber) form->relpages == before;
-	reltuples = form->reltuples;
-	ReleaseSysCache(tuple);
-	if (noted)
-		HYB_UPDATE_RELSTATS(index, after, reltuples);
-}
-
-static void
-shrink_transaction_ends(XactEvent event, void *arg)
-{
-	List	   *list = postponed;
-	ListCell   *lc;
-
-	postponed = NIL;
-	if (event != XACT_EVENT_PRE_COMMIT)
-		return;
-	foreach(lc, list)
-	{
-		/* VACUUM has both locked until then */
-		Relation	index = index_open(lfirst_oid(lc), RowExclusiveLock);
-
-		if (index->rd_refcnt == 1)
-			cut_off_noted(index);
-		index_close(index, NoLock);
-	}
-}
-
-static void
-postpone(HybIndex *ix)
-{
-	static bool registered = false;
-	MemoryContext old_context = MemoryContextSwitchTo(TopTransactionContext);
-
-	Assert(IsInParallelMode());
-	if (!registered)
-		RegisterXactCallback(shrink_transaction_ends, NULL);
-	registered = true;
-	postponed = lappend_oid(postponed, RelationGetRelid(ix->rel));
-	MemoryContextSwitchTo(old_context);
-}
-
 static bool
 delay(const HybShrink *shrink)
 {
@@ -296,6 +218,10 @@ merge_guarded(HybIndex *ix, void (*work) (void *arg), void *arg)
  * Merge the index if `live`, the entries that VACUUM has left, are few of its
  * entries.  If much of the file is free, move what lies at its end, and cut that
  * off.  Does only what needs no waiting for other processes.
+ *
+ * A VACUUM that works on several indexes of a table is in parallel mode.  The lock
+ * for the cut needs a transaction ID, and there is none in that mode.  So such a
+ * VACUUM leaves the file to a worker, which it asks for at its end.
  */
 static void
 shrink_index(HybIndex *ix, IndexVacuumInfo *info, double live)
@@ -310,12 +236,10 @@ shrink_index(HybIndex *ix, IndexVacuumInfo *info, double live)
 	hyb_meta_copy(ix, &meta);
 	if (is_mostly_dead(&meta, before, live) && !merge_guarded(ix, merge_everything, ix))
 		return;
-	if (!hyb_shrink_begin(&shrink) || !merge_guarded(ix, empty_end, &shrink))
+	if (IsInParallelMode() || !hyb_shrink_begin(&shrink) ||
+		!merge_guarded(ix, empty_end, &shrink))
 		return;
-	if (IsInParallelMode())
-		postpone(ix);
-	else
-		(void) hyb_shrink_cut(ix, LOCK_TRIES);
+	(void) hyb_shrink_cut(ix, LOCK_TRIES);
 	ereport(info->message_level,
 			(errmsg("index \"%s\": truncated %u to %u pages",
 					RelationGetRelationName(ix->rel), before,
