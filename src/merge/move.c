@@ -36,7 +36,6 @@ typedef struct MoveStep
 	char	   *page;			/* copy of a leaf */
 	HybLeafChange change;
 	BlockNumber retired[MOVE_MAX_LEAVES];
-	int			nfilters;		/* filters that move without their leaves */
 } MoveStep;
 
 static inline bool
@@ -48,7 +47,7 @@ in_end(const MoveStep *step, BlockNumber block)
 static void
 move_leaf(MoveStep *step, const HybChild *child)
 {
-	Assert(in_end(step, child->block) && step->change.leaves.nretired < MOVE_MAX_LEAVES);
+	Assert(step->change.leaves.nretired < MOVE_MAX_LEAVES);
 	hyb_child_copy_leaf(step->ix, child, step->page);
 	hyb_page_opaque((Page) step->page)->stamp = step->stamp;
 	hyb_child_list_add_image(&step->change.children, (Page) step->page, &child->low,
@@ -58,25 +57,9 @@ move_leaf(MoveStep *step, const HybChild *child)
 }
 
 /*
- * The leaf stays, and its filter goes to another page, as do the other filters
- * of its page (filter_place.c).
- */
-static void
-move_filter(MoveStep *step, const HybChild *old)
-{
-	HybChild	child = *old;
-
-	hyb_child_copy_leaf(step->ix, &child, step->page);
-	child.filter_block = InvalidBlockNumber;
-	child.filter_image = hyb_filter_build(step->filter, step->page,
-										  &child.filter_size);
-	hyb_child_list_add(&step->change.children, &child);
-	step->nfilters++;
-}
-
-/*
  * Make the new children of the path's level-1 node.  Returns one past the last
- * one that the step has looked at.
+ * one that the step has looked at.  A filter page in the end goes if one of its
+ * leaves moves: the filters of others get another page then (filter_place.c).
  */
 static int
 move_children(MoveStep *step, const HybPath *path)
@@ -88,24 +71,20 @@ move_children(MoveStep *step, const HybPath *path)
 	for (int i = 0; i < old->n; i++)
 	{
 		const HybChild *child = &old->children[i];
-		bool		leaf = in_end(step, child->block);
-		bool		filter = step->filter != NULL &&
-			child->filter_block != filter_block &&
-			in_end(step, child->filter_block);
+		bool		moves = in_end(step, child->block) ||
+			(step->filter != NULL && child->filter_block != filter_block &&
+			 in_end(step, child->filter_block));
 
-		if (stop == old->n && (leaf || filter) &&
-			step->change.leaves.nretired + step->nfilters >= step->max_leaves)
+		if (stop == old->n && moves &&
+			step->change.leaves.nretired >= step->max_leaves)
 			stop = i;
-		if (i < path->nodes[0].index || i >= stop || !(leaf || filter))
+		if (i < path->nodes[0].index || i >= stop || !moves)
 		{
 			hyb_child_list_add(&step->change.children, child);
 			continue;
 		}
 		filter_block = child->filter_block;
-		if (leaf)
-			move_leaf(step, child);
-		else
-			move_filter(step, child);
+		move_leaf(step, child);
 	}
 	return stop;
 }
@@ -144,7 +123,7 @@ install_move(MoveStep *step, const HybPos *watermark)
 
 	hyb_step_space_init(space, ix, step->stamp, step->filter != NULL,
 						nleaves + change->path->height +
-						(step->filter != NULL ? (nleaves + step->nfilters) / 3 : 0));
+						(step->filter != NULL ? nleaves / 3 : 0));
 	change->leaves.nimages = nleaves;
 	hyb_change_write(change, space, step->filter != NULL);
 	HYB_POINT("move-written");
@@ -196,7 +175,7 @@ move_level_range(MoveStep *step, HybMove *move, const HybVersion *version)
 	high = hyb_path_upper_fence(path, stop - 1);
 	hyb_path_go_on(step->ix, path, &high, &move->at, &move->at_key);
 
-	if ((step->change.leaves.nretired + step->nfilters > 0 || path_in_end(step, path)) &&
+	if ((step->change.leaves.nretired > 0 || path_in_end(step, path)) &&
 		!install_move(step, &version->watermark))
 	{
 		move->level = 0;

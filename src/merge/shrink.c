@@ -9,13 +9,13 @@
 #include "access/table.h"
 #include "catalog/index.h"
 #include "commands/vacuum.h"
-#include "log/delta.h"
 #include "merge/facts.h"
 #include "merge/merge.h"
 #include "merge/shrink.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
+#include "store/dictionary.h"
 #include "store/handle.h"
 #include "store/space.h"
 #include "store/survey.h"
@@ -87,34 +87,6 @@ hyb_quiet_work(HybIndex *ix)
 }
 
 /*
- * The first block after the dictionary pages, which do not move.  They were
- * written when the index was small.
- */
-static BlockNumber
-after_dictionary(const HybIndex *ix, const HybMetaPage *meta)
-{
-	BlockNumber after = HYB_METAPAGE_BLKNO + 1;
-	BlockNumber block = meta->dictionary;
-	BlockNumber from = HYB_METAPAGE_BLKNO;
-	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
-
-	for (BlockNumber n = 0; BlockNumberIsValid(block); n++)
-	{
-		Buffer		buf = hyb_page_lock(ix, block, from, BUFFER_LOCK_SHARE,
-										HYB_PAGE_DICTIONARY, 1);
-
-		CHECK_FOR_INTERRUPTS();
-		if (!BufferIsValid(buf) || n == nblocks)
-			hyb_corrupted(ix->rel, block, "This is not the dictionary page that the index expects.");
-		after = Max(after, block + 1);
-		from = block;
-		block = hyb_page_opaque(BufferGetPage(buf))->link;
-		UnlockReleaseBuffer(buf);
-	}
-	return after;
-}
-
-/*
  * Choose and name the end of the file; InvalidBlockNumber if it does not pay to
  * shrink.  An end that an earlier VACUUM has named is kept if it holds most of
  * what can be cut off.
@@ -136,7 +108,12 @@ begin_cut(HybIndex *ix, const HybShrinkRule *rule)
 	hyb_space_settle(ix);
 	hyb_meta_copy(ix, &meta);
 	nblocks = RelationGetNumberOfBlocks(ix->rel);
-	cut = Max(blocks_wanted(rule, &meta, nblocks), after_dictionary(ix, &meta));
+
+	/*
+	 * dictionary pages do not move: they were written when the index was
+	 * small
+	 */
+	cut = Max(blocks_wanted(rule, &meta, nblocks), hyb_dictionary_end(ix));
 	if (nblocks < cut + rule->min_returned || meta.cut_end != 0)
 		cut = InvalidBlockNumber;
 	else if (BlockNumberIsValid(meta.cut) && meta.cut >= cut &&
@@ -165,37 +142,6 @@ hyb_shrink_begin(HybShrink *shrink)
 		HYB_POINT("shrink-sifted");
 	}
 	return result == HYB_SIFT_DONE;
-}
-
-bool
-hyb_shrink_log_in_end(const HybShrink *shrink)
-{
-	HybIndex   *ix = shrink->ix;
-	bool		found = false;
-	HybMetaPage meta;
-
-	(void) hyb_merge_lock(ix->rel, true);
-	hyb_meta_copy(ix, &meta);
-	for (int i = 0; i < 3 && !found; i++)
-	{
-		const HybGeneration *generation = i == 0 ? &meta.active :
-			i == 1 ? &meta.frozen : &meta.retiring;
-		HybDeltaWalk walk;
-
-		hyb_delta_walk_start(&walk, ix, generation, i > 0);
-		while (!found && hyb_delta_walk_next(&walk))
-		{
-			Buffer		buf;
-
-			CHECK_FOR_INTERRUPTS();
-			found = walk.block >= shrink->cut;
-			if (!hyb_delta_walk_lock(&walk, &buf))
-				hyb_corrupted(ix->rel, walk.block, "This is not the delta page that the log points to.");
-			UnlockReleaseBuffer(buf);
-		}
-	}
-	hyb_merge_unlock(ix->rel);
-	return found;
 }
 
 bool

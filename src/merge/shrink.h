@@ -68,10 +68,10 @@ extern bool hyb_shrink_allowed(const HybIndex *ix);
  */
 extern bool hyb_shrink_begin(HybShrink *shrink);
 
-/* Does a page of the log lie in the end?  Such pages do not move. */
-extern bool hyb_shrink_log_in_end(const HybShrink *shrink);
-
-/* Move what else lies there; false if go_on says no. */
+/*
+ * Move what lies there, but for pages of the log, which go with a merge; false if
+ * go_on says no.
+ */
 extern bool hyb_shrink_move(HybShrink *shrink);
 
 /*

@@ -53,6 +53,7 @@
 #include "storage/procarray.h"
 #include "store/handle.h"
 #include "store/meta.h"
+#include "store/space.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -340,13 +341,11 @@ shrink_quiet_file(HybIndex *ix, Relation heap)
 		return true;
 	if (!hyb_shrink_begin(&shrink))
 		return false;
-	/* pages of the log go with the next merge, not sooner */
-	if (hyb_shrink_log_in_end(&shrink))
-		return true;
 	if (!hyb_shrink_move(&shrink))
 		return false;
 	HYB_POINT("quiet-moved");
-	return hyb_shrink_cut(ix, CUT_TRIES);
+	/* pages of the log go with the next merge, not sooner */
+	return !hyb_file_end_is_free(ix) || hyb_shrink_cut(ix, CUT_TRIES);
 }
 
 static SliceOutcome

@@ -25,6 +25,7 @@ typedef struct CachedDictionaries
 	uint64		incarnation;
 	int			users;
 	BlockNumber npages;			/* of the chain */
+	BlockNumber end;			/* one past its last block in the file */
 	MemoryContext context;		/* of the dictionaries and of this */
 	HybDictionaries *dictionaries;
 } CachedDictionaries;
@@ -110,22 +111,24 @@ hyb_dictionary_check_page(Relation rel, BlockNumber block, Page page)
 		hyb_corrupted(rel, block, "The checksum of a dictionary page is wrong.");
 }
 
-/* Read the chain at `first` into *out; returns its pages. */
-static BlockNumber
-read_chain(const HybIndex *ix, BlockNumber first, HybBuf *out)
+/* Read the chain at `first` into *out; sets *npages and *end. */
+static void
+read_chain(const HybIndex *ix, BlockNumber first, HybBuf *out,
+		   BlockNumber *npages, BlockNumber *end)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(ix->rel);
 	BlockNumber block = first;
 	BlockNumber from = HYB_METAPAGE_BLKNO;
-	BlockNumber npages = 0;
 
+	*npages = 0;
+	*end = HYB_METAPAGE_BLKNO + 1;
 	while (BlockNumberIsValid(block))
 	{
 		Buffer		buf;
 		Page		page;
 
 		CHECK_FOR_INTERRUPTS();
-		if (block >= nblocks || ++npages > nblocks)
+		if (block >= nblocks || ++*npages > nblocks)
 			hyb_corrupted(ix->rel, from,
 						  "The link to the next dictionary page is wrong.");
 		buf = ReadBuffer(ix->rel, block);
@@ -136,11 +139,11 @@ read_chain(const HybIndex *ix, BlockNumber first, HybBuf *out)
 		hyb_dictionary_check_page(ix->rel, block, page);
 		hyb_buf_append(out, hyb_dictionary_page(page)->bytes,
 					   hyb_dictionary_page(page)->length);
+		*end = Max(*end, block + 1);
 		from = block;
 		block = hyb_page_opaque(page)->link;
 		UnlockReleaseBuffer(buf);
 	}
-	return npages;
 }
 
 /* Drop sets without users, the longest unused first. */
@@ -174,7 +177,7 @@ load(const HybIndex *ix, BlockNumber first)
 														sizeof(CachedDictionaries));
 	HybBuf		bytes = {0};
 
-	cached->npages = read_chain(ix, first, &bytes);
+	read_chain(ix, first, &bytes, &cached->npages, &cached->end);
 	cached->incarnation = ix->incarnation;
 	cached->context = context;
 	cached->dictionaries = hyb_encoded_load(bytes.data, bytes.len,
@@ -220,6 +223,13 @@ hyb_dictionary_pages(const HybIndex *ix)
 	/* a set of dictionaries with a user stays */
 	Assert(ix->dictionaries == NULL || (find(ix) != NULL && find(ix)->users > 0));
 	return ix->dictionaries != NULL ? find(ix)->npages : 0;
+}
+
+BlockNumber
+hyb_dictionary_end(const HybIndex *ix)
+{
+	Assert(ix->dictionaries == NULL || (find(ix) != NULL && find(ix)->users > 0));
+	return ix->dictionaries != NULL ? find(ix)->end : HYB_METAPAGE_BLKNO + 1;
 }
 
 void

@@ -62,4 +62,7 @@ extern void hyb_dictionary_attach(HybIndex *ix, BlockNumber first);
 /* Pages of the dictionaries that a handle has; reads none. */
 extern BlockNumber hyb_dictionary_pages(const HybIndex *ix);
 
+/* One past the last block of the file that these, or the metapage, lie in. */
+extern BlockNumber hyb_dictionary_end(const HybIndex *ix);
+
 #endif							/* HYB_DICTIONARY_H */

@@ -183,9 +183,10 @@ empty_end(void *arg)
 {
 	HybShrink  *shrink = arg;
 
-	if (hyb_shrink_log_in_end(shrink))
-		hyb_merge_log(shrink->ix);
 	(void) hyb_shrink_move(shrink);
+	/* what is left there are pages of the log */
+	if (!hyb_file_end_is_free(shrink->ix))
+		hyb_merge_log(shrink->ix);
 }
 
 /*
