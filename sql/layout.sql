@@ -1,6 +1,5 @@
 --
--- Choice of the layout: what hybrid_advise recommends, hybrid_convert with a layout,
--- what EXPLAIN says of index-only scans.
+-- Choice of the layout: what hybrid_advise recommends, hybrid_convert with a layout.
 --
 \set ECHO none
 \getenv abs_srcdir PG_ABS_SRCDIR
@@ -122,40 +121,6 @@ SELECT hybrid_convert('part_v', layout => 'columnar');
 SELECT hybrid_convert('part_v', layout => 'columnar');
 SELECT c.oid::regclass, reloptions FROM pg_class c WHERE relname ~ '^part_.*v' ORDER BY 1;
 SELECT hyb_check('part_1'), hyb_check('part_3');
-
--- EXPLAIN tells where columnar leaves would do without the table
-SET enable_seqscan = off;
-SET enable_bitmapscan = off;
-SET plan_cache_mode = force_generic_plan;
-EXPLAIN (COSTS OFF) SELECT k FROM ios WHERE k = 5;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM ios WHERE k BETWEEN 5 AND 500;
-EXPLAIN (COSTS OFF) SELECT v FROM ios WHERE k = 5;
-EXPLAIN (COSTS OFF) SELECT ctid FROM ios WHERE k = 5;
-EXPLAIN (COSTS OFF) SELECT k FROM ios WHERE k = 5 AND v > '';
-EXPLAIN (COSTS OFF) SELECT a.v FROM ios a JOIN ios b USING (k) WHERE k = 5;
-EXPLAIN (COSTS OFF) SELECT FROM ios a JOIN ios b USING (k) WHERE k = 5;
-SET enable_indexonlyscan = off;
-EXPLAIN (COSTS OFF) SELECT k FROM ios WHERE k = 5;
-RESET enable_indexonlyscan;
-CREATE FUNCTION ly_inner() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT count(*) FROM ios WHERE k = 5); END';
-CREATE FUNCTION ly_lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE) ' || query LOOP
-		IF line ~ 'Index-Only Scan:' THEN
-			RETURN NEXT trim(line);
-		END IF;
-	END LOOP;
-END
-$$;
-SELECT ly_lines('SELECT v, ly_inner() FROM ios WHERE k = ly_key(5)');
-SELECT ly_lines('SELECT (SELECT max(k) FROM ios)');
-SELECT count(*) FROM ios WHERE k = 5;
-SET enable_bitmapscan = on;
-SET enable_indexscan = off;
-EXPLAIN (COSTS OFF) SELECT k FROM ios WHERE k = 5;
-EXPLAIN (COSTS OFF, FORMAT JSON) SELECT k FROM ios WHERE k = 5;
 
 SET client_min_messages = error;
 DROP SCHEMA ly CASCADE;

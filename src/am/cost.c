@@ -30,7 +30,6 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
-#include "scan/index_scan.h"
 #include "server/before_18/before_18.h"
 #include "storage/bufmgr.h"
 #include "store/meta.h"
@@ -611,8 +610,6 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	Cost		search_cost;
 
 	read_sizes(index, &sizes);
-	if (sizes.truncated)
-		hyb_explain_path(index);
 
 	/*
 	 * A scan reads the share of pages that its entries have of all entries.

@@ -94,14 +94,10 @@ static PlannedStmt *
 plan_query(Query *query, const char *source, int options, ParamListInfo params
 		   HYB_PLANNER_MORE_PARAMS)
 {
-	PlannedStmt *plan;
-
 	hyb_replace_conflict_classes(query);
-	plan = previous.planner ?
+	return previous.planner ?
 		previous.planner(query, source, options, params HYB_PLANNER_MORE) :
 		standard_planner(query, source, options, params HYB_PLANNER_MORE);
-	hyb_explain_planned(plan);
-	return plan;
 }
 
 /* The earlier holder sees and adds indexes as they are, before we change them. */
@@ -167,9 +163,6 @@ executor_start(QueryDesc *query, int eflags)
 	hyb_conflict_query_starts();
 	hyb_row_compare_start(query, eflags, start_query);
 	hyb_statement_started(query, eflags);
-#ifndef HYB_HAVE_EXPLAIN_HOOK
-	hyb_explain_started(query->planstate);
-#endif
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0 ||
 		(query->operation != CMD_INSERT && !query->plannedstmt->hasModifyingCTE))
 		return;
@@ -223,7 +216,6 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 				QueryCompletion *completion)
 {
 	HybUtility	utility;
-	HybExplain	explain;
 	PlannedStmt *ours;
 
 	/*
@@ -233,7 +225,6 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	if (IsTransactionState() && !IsA(pstmt->utilityStmt, VariableSetStmt))
 		hyb_gather_before_read(InvalidOid);
 	ours = hyb_utility_begin(&utility, pstmt, source, read_only_tree, context);
-	hyb_explain_enter(&explain, pstmt->utilityStmt);
 	PG_TRY();
 	{
 		(previous.process_utility ? previous.process_utility :
@@ -242,7 +233,6 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
 	}
 	PG_FINALLY();
 	{
-		hyb_explain_leave(&explain);
 		hyb_utility_leave(&utility);
 	}
 	PG_END_TRY();

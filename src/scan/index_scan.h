@@ -27,29 +27,9 @@ extern bool hyb_amcanreturn(Relation index, int attno);
 
 /* ---- explain.c ---- */
 
-/* What an EXPLAIN remembers of queries that it has planned. */
-typedef struct HybExplain
-{
-	MemoryContext context;		/* NULL: there is no EXPLAIN */
-	List	   *prevented;
-} HybExplain;
-
-/* A utility statement begins, and ends, after an error too. */
-extern void hyb_explain_enter(HybExplain *outer, const Node *statement);
-extern void hyb_explain_leave(const HybExplain *outer);
-
-/* The planner considers an index of prefixes; the planner has a plan. */
-struct IndexOptInfo;
-extern void hyb_explain_path(const struct IndexOptInfo *index);
-extern void hyb_explain_planned(const PlannedStmt *plan);
-
-/*
- * What EXPLAIN says of a node that scans a hybrid index, from server 18 on; and
- * before, by a NOTICE, of a plan that is started.
- */
+/* What EXPLAIN says of a node that scans a hybrid index, from server 18 on. */
 struct ExplainState;
 extern void hyb_explain_scan(PlanState *state, struct ExplainState *es);
-extern void hyb_explain_started(PlanState *state);
 
 /* Heap pages that scans asked for ahead, not in memory: HybLogStats.counters. */
 #define HYB_HEAP_PREFETCHES		(HYB_PROBE_OUTCOMES + HYB_UNIQUE_OUTCOMES)
