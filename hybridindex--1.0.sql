@@ -635,23 +635,6 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION hybrid_index_stats(regclass, boolean) IS
 'entries, pages and memory of both stages of a hybrid index; with nowait NULLs if it is gone or not to be had at once';
 
-CREATE FUNCTION hybrid_may_contain(index regclass, VARIADIC keys "any")
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'hybrid_may_contain'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION hybrid_may_contain(regclass, "any") IS
-'false if no entry of a hybrid index has these values in its first key columns';
-
-CREATE FUNCTION hybrid_approx_count(index regclass, low anycompatible,
-	high anycompatible)
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'hybrid_approx_count'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION hybrid_approx_count(regclass, anycompatible, anycompatible) IS
-'about how many entries of a hybrid index lie between two values of its first key column, or two rows of its first columns; NULL is no bound';
-
 CREATE FUNCTION hybrid_dictionary_info(index regclass,
 	OUT column_name name,
 	OUT scheme text,
@@ -801,15 +784,10 @@ COMMENT ON VIEW hybrid_indexes IS
 GRANT SELECT ON hybrid_merge_progress, hybrid_indexes TO PUBLIC;
 
 -- Privileges are those of the server's own statistics: docs/reliability.md.
--- Memory is shown as pg_shmem_allocations is, and what reads entries whose rows
--- were rolled back, or are not committed, is as pgstattuple.
+-- Memory is shown as pg_shmem_allocations is.
 REVOKE ALL ON FUNCTION hybrid_memory_info() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION hybrid_memory_info() TO pg_read_all_stats;
 GRANT SELECT ON hybrid_memory TO pg_read_all_stats;
-REVOKE ALL ON FUNCTION hybrid_may_contain(regclass, "any"),
-	hybrid_approx_count(regclass, anycompatible, anycompatible) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION hybrid_may_contain(regclass, "any"),
-	hybrid_approx_count(regclass, anycompatible, anycompatible) TO pg_stat_scan_tables;
 
 --
 -- What conversion would save

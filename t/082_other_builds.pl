@@ -149,7 +149,6 @@ my @with = (
 	'SELECT hybrid_merge(\'t_k\')',
 	'SELECT hybrid_index_check(\'t_k\', true)',
 	'SELECT * FROM hybrid_index_stats(\'t_k\')',
-	'SELECT hybrid_may_contain(\'t_id\', 1)',
 	'SELECT * FROM hybrid_memory',
 	'SELECT * FROM hybrid_merge_progress',
 	'SELECT * FROM hybrid_indexes');

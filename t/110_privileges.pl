@@ -18,12 +18,10 @@ my $has_maintain = $node->safe_psql('postgres', "SELECT current_setting('server_
 
 # nothing has no right but USAGE on the schema; each other role has one more, and
 # schemer owns the schema, but no table in it.  The table has row security: reader
-# sees all rows, limited what policies show.  trusted is a reader that may call
-# what tells keys, as limited may.
-my @roles = qw(nothing reader limited trusted monitor stats maintainer owner schemer);
+# sees all rows, limited what policies show.
+my @roles = qw(nothing reader limited monitor stats maintainer owner schemer);
 my @maintain = $has_maintain ? qw(maintainer owner) : qw(owner);
-my @statistics = (qw(reader trusted monitor), @maintain);
-my @keys = qw(trusted);
+my @statistics = (qw(reader monitor), @maintain);
 
 # The answers to objects that a function is not for.
 my %hybrid = (object => 'm_h', other => { 'm' => '42809', 'm_b' => '42809', 'p_h' => '42809', '0' => '42P01', '4000000000' => '42P01' });
@@ -41,8 +39,6 @@ my %members = (
 	'hybrid_index_stats(regclass,boolean)' => { %hybrid, call => 'SELECT hybrid_index_stats(%s)', rights => \@statistics,
 		nowait => 'SELECT total_pages FROM hybrid_index_stats(%s, true)' },
 	'hybrid_dictionary_info(regclass)' => { %hybrid, call => 'SELECT hybrid_dictionary_info(%s)', rights => \@statistics },
-	'hybrid_may_contain(regclass,"any")' => { %hybrid, call => 'SELECT hybrid_may_contain(%s, 1)', rights => \@keys },
-	'hybrid_approx_count(regclass,anycompatible,anycompatible)' => { %hybrid, call => 'SELECT hybrid_approx_count(%s, 1, 2)', rights => \@keys },
 	'hybrid_estimate(regclass,boolean)' => { %btree, call => 'SELECT hybrid_estimate(%s)', rights => \@statistics,
 		nowait => 'SELECT hybrid_bytes FROM hybrid_estimate(%s, true)' },
 	'hybrid_convert(regclass,text)' => { %convert, call => 'SELECT hybrid_convert(%s)' },
@@ -69,7 +65,6 @@ $node->safe_psql('postgres', <<SQL);
 CREATE ROLE nothing LOGIN;
 CREATE ROLE reader LOGIN BYPASSRLS;
 CREATE ROLE limited LOGIN;
-CREATE ROLE trusted LOGIN BYPASSRLS;
 CREATE ROLE monitor LOGIN IN ROLE pg_stat_scan_tables;
 CREATE ROLE stats LOGIN IN ROLE pg_read_all_stats;
 CREATE ROLE maintainer LOGIN;
@@ -88,8 +83,7 @@ GRANT CREATE ON SCHEMA mat TO owner;
 ALTER TABLE mat.m OWNER TO owner;
 ALTER TABLE mat.p OWNER TO owner;
 ALTER TABLE mat.m ENABLE ROW LEVEL SECURITY;
-GRANT SELECT ON mat.m TO reader, limited, trusted;
-GRANT EXECUTE ON FUNCTION hybrid_may_contain, hybrid_approx_count TO limited, trusted;
+GRANT SELECT ON mat.m TO reader, limited;
 SQL
 $node->safe_psql('postgres', 'GRANT MAINTAIN ON mat.m TO maintainer') if $has_maintain;
 

@@ -200,7 +200,6 @@ SELECT evil.hybrid_merge('data.t_s'::pg_catalog.regclass);
 SELECT evil.hybrid_index_check('data.t_s'::pg_catalog.regclass, true);
 SELECT evil.hybrid_index_stats('data.t_s'::pg_catalog.regclass);
 SELECT evil.hybrid_dictionary_info('data.t_s'::pg_catalog.regclass);
-SELECT evil.hybrid_may_contain('data.t_u'::pg_catalog.regclass, u), evil.hybrid_approx_count('data.t_u'::pg_catalog.regclass, u, u) FROM data.t LIMIT 1;
 SELECT evil.hybrid_estimate('data.t_n'::pg_catalog.regclass);
 SELECT evil.hybrid_make_operator_classes();
 SELECT evil.hybrid_convert('data.t_n'::pg_catalog.regclass);

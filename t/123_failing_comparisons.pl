@@ -50,7 +50,6 @@ my @works = (
 	'UPDATE t SET k = k + 1000 WHERE k IN (7, 305)',
 	"SELECT hybrid_merge('t_k')",
 	"SELECT hybrid_index_check('t_k', true)",
-	"SELECT hybrid_approx_count('t_k', 30, 40)",
 	'VACUUM (INDEX_CLEANUP on) t',
 	'REINDEX INDEX t_k');
 

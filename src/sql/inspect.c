@@ -40,7 +40,6 @@
 #include "tree/descend.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
 #include "utils/syscache.h"
@@ -69,9 +68,6 @@ reads_all_rows(Oid heapoid, Oid userid)
 static bool
 access_granted(HybAccess access, Form_pg_class index, Oid heapoid, Oid userid)
 {
-	/* to know whether a key exists is as good as to see the row */
-	if (access == HYB_ACCESS_KEYS)
-		return reads_all_rows(heapoid, userid);
 	if (has_privs_of_role(userid, index->relowner) ||
 		HYB_MAY_MAINTAIN(heapoid, userid))
 		return true;
@@ -143,8 +139,8 @@ close_both(const HybInspected *inspected)
  * locks we check again, for the index may have been dropped or have another owner.
  */
 void
-hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
-						   HybInspected *inspected)
+hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
+				 HybInspected *inspected)
 {
 	Oid			heapoid = IndexGetRelation(indexoid, true);
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(indexoid));
@@ -158,7 +154,6 @@ hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 	hyb_gather_before_read(indexoid);
 	memset(inspected, 0, sizeof(*inspected));
 	inspected->lockmode = lockmode;
-	inspected->nest_level = NewGUCNestLevel();
 
 	/* the table first, as the server does */
 	inspected->heap = try_table_open(heapoid, lockmode);
@@ -182,23 +177,9 @@ hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode, HybAccess access,
 				 errmsg("index \"%s\" is not ready",
 						RelationGetRelationName(index)),
 				 errdetail("It is being built, or building it failed.")));
-}
-
-void
-hyb_inspect_become_owner(HybInspected *inspected)
-{
-	Assert(CheckRelationLockedByMe(inspected->heap, inspected->lockmode, true));
-	Assert(CheckRelationLockedByMe(inspected->index, inspected->lockmode, true));
-	AtEOXact_GUC(false, inspected->nest_level);
+	Assert(CheckRelationLockedByMe(inspected->heap, lockmode, true));
+	Assert(CheckRelationLockedByMe(index, lockmode, true));
 	hyb_become_owner(&inspected->caller, inspected->heap->rd_rel->relowner);
-}
-
-void
-hyb_inspect_open(Oid indexoid, LOCKMODE lockmode, HybAccess access,
-				 HybInspected *inspected)
-{
-	hyb_inspect_open_as_caller(indexoid, lockmode, access, inspected);
-	hyb_inspect_become_owner(inspected);
 }
 
 bool

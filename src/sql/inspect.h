@@ -14,8 +14,7 @@ typedef enum HybAccess
 	HYB_ACCESS_MAINTAIN,		/* owner, or MAINTAIN on the table */
 	HYB_ACCESS_READ,			/* the same, pg_stat_scan_tables, or SELECT on
 								 * the table and no row security */
-	HYB_ACCESS_READ_BTREE,		/* the same, of a btree index */
-	HYB_ACCESS_KEYS				/* SELECT on the table, and no row security */
+	HYB_ACCESS_READ_BTREE		/* the same, of a btree index */
 } HybAccess;
 
 typedef struct HybInspected
@@ -23,7 +22,6 @@ typedef struct HybInspected
 	Relation	heap;
 	Relation	index;
 	LOCKMODE	lockmode;
-	int			nest_level;		/* of the settings of the caller's code */
 	HybCaller	caller;
 } HybInspected;
 
@@ -43,14 +41,5 @@ extern void hyb_inspect_open(Oid indexoid, LOCKMODE lockmode,
 extern bool hyb_inspect_read(Oid indexoid, bool nowait, HybAccess access,
 							 HybInspected *inspected);
 extern void hyb_inspect_close(HybInspected *inspected);
-
-/*
- * hyb_inspect_open in two steps.  The caller's own code may run between them.  What it
- * sets ends before the owner's code runs.
- */
-extern void hyb_inspect_open_as_caller(Oid indexoid, LOCKMODE lockmode,
-									   HybAccess access,
-									   HybInspected *inspected);
-extern void hyb_inspect_become_owner(HybInspected *inspected);
 
 #endif							/* HYB_INSPECT_H */

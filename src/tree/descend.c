@@ -19,8 +19,12 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-void
-hyb_check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block)
+/*
+ * A page was not what a pointer to it said.  That is an error if the version is
+ * still current: the page is damaged, and trying again would never end.
+ */
+static void
+check_stale(const HybIndex *ix, const HybVersion *version, BlockNumber block)
 {
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_SHARE, &meta);
@@ -180,7 +184,7 @@ read_node(const HybIndex *ix, const HybVersion *version, const HybChild *at,
 						 height == 0 ? HYB_PAGE_LEAF : HYB_PAGE_INNER, at->stamp);
 	if (!BufferIsValid(*buf))
 	{
-		hyb_check_stale(ix, version, at->block);
+		check_stale(ix, version, at->block);
 		return false;
 	}
 	if (height > 0 && hyb_page_opaque(BufferGetPage(*buf))->level != height)
@@ -325,13 +329,13 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 
 			descent->probed = answer != HYB_ANSWER_UNKNOWN;
 			descent->skipped = answer == HYB_ANSWER_NO;
-			if (descent->skipped || (descent->probed && sought->stop_at_filter))
+			if (descent->skipped)
 				break;
 		}
 	}
 	descent->block = at.block;
 	descent->stamp = at.stamp;
-	Assert(BufferIsValid(descent->buf) || sought->only_fence || descent->probed);
+	Assert(BufferIsValid(descent->buf) || sought->only_fence || descent->skipped);
 	Assert(!descent->skipped || descent->probed);
 	if (sought->backward ? !HYB_POS_MIN(&descent->fence) :
 		!HYB_POS_MAX(&descent->fence))

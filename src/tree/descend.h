@@ -33,7 +33,6 @@ typedef struct HybSought
 	 * position.
 	 */
 	const HybPos *bound;
-	bool		stop_at_filter; /* do not read the leaf if its filter answers */
 	bool		only_fence;		/* do not read the leaf nor its filter */
 } HybSought;
 
@@ -87,13 +86,6 @@ extern void hyb_static_init(void);
  */
 extern bool hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 							   const HybSought *sought, HybDescent *descent);
-
-/*
- * A page was not what a pointer to it said.  That is an error if the version is
- * still current: the page is damaged, and trying again would never end.
- */
-extern void hyb_check_stale(const HybIndex *ix, const HybVersion *version,
-							BlockNumber block);
 
 /* The height of a tree.  An error if a damaged metapage has it out of range. */
 static inline int

@@ -5,7 +5,6 @@ CREATE SCHEMA hers AUTHORIZATION victim;
 CREATE SCHEMA mine;
 GRANT ALL ON SCHEMA mine TO nothing, granted;
 GRANT USAGE ON SCHEMA hers TO nothing, granted;
-GRANT EXECUTE ON FUNCTION hybrid_may_contain, hybrid_approx_count TO granted;
 CREATE FUNCTION hers.cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF current_user = 'victim' AND session_user <> 'victim' AND to_regprocedure('trap()') IS NOT NULL THEN

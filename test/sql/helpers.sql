@@ -140,6 +140,78 @@ BEGIN
 	RETURN ok;
 END $$;
 
+-- The order of an index, and the opposite one.
+CREATE OR REPLACE FUNCTION hyb_directions(index regclass)
+RETURNS text[] LANGUAGE sql AS $$
+	SELECT array[string_agg(format('%s %s', k, CASE o WHEN 0 THEN 'ASC' WHEN 1 THEN 'DESC NULLS LAST' WHEN 2 THEN 'NULLS FIRST' ELSE 'DESC' END), ', ' ORDER BY n),
+		string_agg(format('%s %s', k, CASE o WHEN 0 THEN 'DESC' WHEN 1 THEN 'NULLS FIRST' WHEN 2 THEN 'DESC NULLS LAST' ELSE 'ASC' END), ', ' ORDER BY n)]
+	FROM pg_index i, unnest(i.indoption::int2[]) WITH ORDINALITY u (o, n), pg_get_indexdef(i.indexrelid, n::int, false) k
+	WHERE i.indexrelid = index
+$$;
+
+-- Looks keys up by index scans, forward and backward: as points, in ranges from the key
+-- to the next one, and in ranges from the one before it to the key.  `keys` is a query
+-- for the first columns of the index, with their names.  A sequential scan says which
+-- keys are present.  Absent ones come between these, so that filters go on being asked.
+-- `wrong` counts keys about which an index scan says something else; `checks` and
+-- `negatives` count the filters' answers.
+CREATE OR REPLACE FUNCTION hyb_lookups(index regclass, keys text, OUT present bigint, OUT absent bigint,
+									   OUT wrong bigint, OUT checks bigint, OUT negatives bigint)
+LANGUAGE plpgsql
+SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off
+SET enable_incremental_sort = off SET max_parallel_workers_per_gather = 0 SET jit = off
+SET client_min_messages = warning
+AS $$
+DECLARE
+	tab		regclass := (SELECT indrelid FROM pg_index WHERE indexrelid = index);
+	cols	text[];
+	last	text;
+	nulls	int;
+	query	text;
+	plan	jsonb;
+	counts	bigint[];
+BEGIN
+	SELECT filter_checks, filter_negatives INTO checks, negatives FROM hybrid_index_stats(index);
+	EXECUTE format('CREATE TEMP TABLE hyb_wanted AS %s', keys);
+	cols := array(SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = to_regclass('hyb_wanted') AND attnum > 0 ORDER BY attnum);
+	last := cols[cardinality(cols)];
+	EXECUTE format('CREATE TEMP TABLE hyb_keys AS
+		SELECT *, (row_number() OVER same)::float8 / count(*) OVER (PARTITION BY there) AS place
+		FROM (SELECT %1$s, bool_or(wanted) AS wanted, NOT bool_and(wanted) AS there, lead(%2$s) OVER near AS next, lag(%2$s) OVER near AS previous
+			FROM (SELECT %1$s, true AS wanted FROM hyb_wanted UNION ALL SELECT %1$s, false FROM %3$s) a
+			GROUP BY %1$s WINDOW near AS (PARTITION BY %4$s ORDER BY %2$s)) g
+		WHERE wanted WINDOW same AS (PARTITION BY there ORDER BY hashtext(g::text))',
+		array_to_string(cols, ', '), last, tab, array_to_string(array['true'] || cols[:cardinality(cols) - 1], ', '));
+	present := (SELECT count(*) FROM hyb_keys WHERE there);
+	absent := (SELECT count(*) FROM hyb_keys WHERE NOT there);
+	wrong := 0;
+	PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'on', true),
+		set_config('enable_indexonlyscan', 'on', true), set_config('enable_sort', 'off', true);
+	-- a query for each set of columns that are NULL
+	FOR nulls IN 0 .. (1 << cardinality(cols)) - 1 LOOP
+		SELECT format('SELECT array[count(*), count(*) FILTER (WHERE there <> ANY (found))] FROM (SELECT there, array[%s] AS found
+			FROM (SELECT * FROM hyb_keys k WHERE %s ORDER BY place OFFSET 0) k OFFSET 0) q',
+			string_agg(format('CASE WHEN %s THEN coalesce((SELECT true FROM %s t WHERE %s ORDER BY %s LIMIT 1), false) ELSE there END',
+							  possible, tab, condition, direction), ', '),
+			(SELECT string_agg(format('k.%s IS %s', col, CASE WHEN nulls >> (n::int - 1) & 1 = 1 THEN 'NULL' ELSE 'NOT NULL' END), ' AND ')
+			FROM unnest(cols) WITH ORDINALITY c (col, n)))
+		INTO query
+		FROM unnest(hyb_directions(index)) direction,
+			(VALUES ('true', 't.%1$s = k.%1$s'), ('k.next IS NOT NULL', 't.%1$s >= k.%1$s AND t.%1$s < k.next'),
+				('k.previous IS NOT NULL', 't.%1$s > k.previous AND t.%1$s <= k.%1$s')) v (possible, bounds),
+			LATERAL (SELECT string_agg(format(CASE WHEN nulls >> (n::int - 1) & 1 = 1 THEN 't.%1$s IS NULL' WHEN n = cardinality(cols) THEN bounds
+					ELSE 't.%1$s = k.%1$s' END, col), ' AND ') AS condition FROM unnest(cols) WITH ORDINALITY c (col, n)) d;
+		EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+		IF EXISTS (SELECT FROM jsonb_path_query(plan, '$.**."Index Name"') i (name) WHERE i.name #>> '{}' <> (SELECT relname FROM pg_class WHERE oid = index)) THEN
+			RAISE EXCEPTION 'index % was not used', index USING DETAIL = jsonb_pretty(plan);
+		END IF;
+		EXECUTE query INTO counts;
+		wrong := wrong + counts[2];
+	END LOOP;
+	DROP TABLE hyb_wanted, hyb_keys;
+	SELECT filter_checks - checks, filter_negatives - negatives INTO checks, negatives FROM hybrid_index_stats(index);
+END $$;
+
 -- The error a statement raises: "SQLSTATE message / detail / hint".
 CREATE OR REPLACE FUNCTION hyb_error(stmt text)
 RETURNS text LANGUAGE plpgsql AS $$
