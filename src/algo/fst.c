@@ -33,14 +33,6 @@ typedef enum HybFstEnd
 	HYB_FST_END_NODE			/* at the node that all the bytes lead to */
 } HybFstEnd;
 
-/* A place between the labels of a level, or next to its end. */
-typedef struct HybFstPlace
-{
-	uint32_t	dense;			/* a dense node, or ndense: */
-	unsigned	label;
-	uint32_t	pos;			/* sparse position, or npos */
-} HybFstPlace;
-
 /* Words of an image are read in place.  Some 32-bit machines align them to 4 bytes. */
 #define WORD_ALIGNMENT	offsetof(struct { char before; uint64_t word; }, word)
 
@@ -71,7 +63,6 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	fst->ndense = h.ndense;
 	fst->dense_children = h.dense_children;
 	fst->dense_leaves = h.dense_leaves;
-	fst->height = h.height;
 	fst->prefix_len = h.prefix_len;
 	fst->flags = h.flags;
 	fst->suffix_bits = h.suffix_bits;
@@ -81,10 +72,10 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	if (h.flags & HYB_FST_EMPTY_KEY)
 	{
 		if (h.npos != 0 || h.ndense != 0 || h.nnodes != 0 || h.nkeys != 1 ||
-			h.prefix_len != 0 || h.height != 0)
+			h.prefix_len != 0)
 			return false;
 	}
-	else if (h.npos + (uint64_t) h.ndense == 0 || h.height == 0 ||
+	else if (h.npos + (uint64_t) h.ndense == 0 ||
 			 (h.nnodes == 0) != (h.npos == 0) || h.nnodes > h.npos)
 		return false;
 
@@ -742,153 +733,4 @@ hyb_fst_range(const HybFst *f, const HybFstCut *low, const HybFstCut *high)
 			break;
 	}
 	return fst_parted(f, &node, depth, low, high);
-}
-
-/* ---- counting ---- */
-
-static inline uint32_t
-fst_place_leaves(const HybFst *f, const HybFstPlace *p)
-{
-	if (p->dense >= f->ndense)
-		return p->pos >= f->npos ? f->nkeys :
-			f->dense_leaves + p->pos - fst_rank(f, p->pos);
-	if (p->label == 0)
-		return f->dense[p->dense].leaf_base +
-			(f->dense[p->dense].terminator && p->pos != 0);
-	return fst_dense_leaves(&f->dense[p->dense], p->label);
-}
-
-/* To the same place of the next level: the start of the next child. */
-static inline bool
-fst_place_descend(const HybFst *f, HybFstPlace *p)
-{
-	HybFstNode	node;
-	uint32_t	k;
-	uint32_t	from;
-
-	if (p->dense < f->ndense)
-	{
-		const HybFstDense *d = &f->dense[p->dense];
-
-		from = fst_dense_child(d, p->label, &k);
-		p->label = 0;
-		p->pos = 0;
-		if (!d->sparse)
-		{
-			if (from + k <= p->dense || from + k > f->ndense)
-				return false;
-			p->dense = from + k;
-			return true;
-		}
-		p->dense = f->ndense;
-	}
-	else if (p->pos >= f->npos)
-		return true;
-	else
-		from = fst_sparse_child(f, p->pos, &k);
-	p->pos = fst_open_sparse(f, from, k, &node) ? node.start : f->npos;
-	return true;
-}
-
-/* After the last label of a node. */
-static inline void
-fst_place_after(HybFstPlace *p, const HybFstNode *node)
-{
-	p->label = 0;
-	if (node->dense != NULL)
-	{
-		p->dense++;
-		p->pos = 0;
-	}
-	else
-		p->pos = node->start + node->n;
-}
-
-/*
- * Leaves before the cut, summed up over the levels, each level's from the
- * start of the trie: only differences of such sums mean something.  A leaf
- * that may lie on either side is taken to lie below if `generous`.
- */
-static bool
-fst_leaves_before(const HybFst *f, const HybFstCut *cut, bool generous,
-				  uint64_t *sum)
-{
-	uint32_t	depth = f->prefix_len;
-	int			side = fst_prefix_side(f, cut);
-	bool		on_path = side == 0;
-	HybFstPlace place = {0, 0, 0};
-	HybFstNode	node;
-
-	*sum = 0;
-	if (!fst_open_root(f, &node))
-		return false;
-	if (side < 0)
-		fst_place_after(&place, &node);
-	for (uint32_t level = 0; level < f->height; level++)
-	{
-		HybFstEdge	edge;
-
-		if (!on_path)
-			;
-		else if (depth >= cut->len)
-		{
-			/* below the terminator, above it, or above everything */
-			on_path = false;
-			if (cut->side == HYB_CUT_AFTER)
-				fst_place_after(&place, &node);
-			else if (cut->side == HYB_CUT_SELF)
-				place.pos += fst_terminated(f, &node);
-		}
-		else if (!fst_find(f, &node, cut->key[depth], &edge))
-		{
-			on_path = false;
-			fst_place_after(&place, &node);
-		}
-		else
-		{
-			place.label = edge.label;
-			place.pos = node.dense != NULL ? 1 : edge.pos;
-			on_path = edge.label == cut->key[depth];
-			depth++;
-		}
-		*sum += fst_place_leaves(f, &place);
-		if (on_path && !edge.child)
-		{
-			int			s = fst_edge_side(f, &node, &edge, cut, depth);
-
-			/* that leaf itself has no child to pass */
-			on_path = false;
-			*sum += s < 0 || (s == 0 && generous);
-		}
-		if (on_path)
-		{
-			if (!fst_descend(f, &node, &edge))
-				return false;
-			place.label = 0;
-			place.dense = node.dense != NULL ? (uint32_t) (node.dense - f->dense) : f->ndense;
-			place.pos = node.dense != NULL ? 0 : node.start;
-		}
-		else if (!fst_place_descend(f, &place))
-			return false;
-	}
-	return true;
-}
-
-HybFilterAnswer
-hyb_fst_count(const HybFst *f, const HybFstCut *low, const HybFstCut *high,
-			  uint32_t *count)
-{
-	uint64_t	from;
-	uint64_t	to;
-
-	if (f->flags & HYB_FST_EMPTY_KEY)
-	{
-		*count = hyb_fst_range(f, low, high);
-		return HYB_ANSWER_MAYBE;
-	}
-	if (!fst_leaves_before(f, low, false, &from) ||
-		!fst_leaves_before(f, high, true, &to))
-		return HYB_ANSWER_DAMAGED;
-	*count = to <= from ? 0 : to - from > f->nkeys ? f->nkeys : (uint32_t) (to - from);
-	return HYB_ANSWER_MAYBE;
 }

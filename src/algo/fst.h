@@ -57,8 +57,7 @@ typedef struct HybFstHeader
 	uint16_t	magic;
 	uint8_t		flags;
 	uint8_t		suffix_bits;	/* of each key */
-	uint16_t	height;			/* levels */
-	uint16_t	prefix_len;
+	uint32_t	prefix_len;
 	uint32_t	nkeys;
 	uint32_t	npos;			/* sparse positions */
 	uint32_t	nnodes;			/* sparse nodes */
@@ -100,7 +99,6 @@ typedef struct HybFst
 	uint32_t	ndense;
 	uint32_t	dense_children;
 	uint32_t	dense_leaves;
-	uint32_t	height;
 	uint32_t	prefix_len;
 	uint32_t	flags;
 	uint32_t	suffix_bits;
@@ -154,13 +152,6 @@ extern HybFilterAnswer hyb_fst_lookup(const HybFst *fst, const uint8_t *key,
 /* Is any key between two cuts? */
 extern HybFilterAnswer hyb_fst_range(const HybFst *fst, const HybFstCut *low,
 									 const HybFstCut *high);
-
-/*
- * Number of keys between two cuts; truncated keys at either end that may lie
- * on the wrong side are counted, so it is at most two too high.
- */
-extern HybFilterAnswer hyb_fst_count(const HybFst *fst, const HybFstCut *low,
-									 const HybFstCut *high, uint32_t *count);
 
 /* ---- building ---- */
 

@@ -10,7 +10,7 @@
 #include "algo/bits.h"
 #include "algo/fst.h"
 
-/* Keys longer than that do not come into an image (prefix_len, height). */
+/* Keys longer than that do not come into an image. */
 #define MAX_KEY		60000
 
 /* Positions or nodes of one image. */
@@ -338,8 +338,7 @@ count_fst_nodes(HybFstBuilder *b)
 {
 	HybFstHeader *h = &b->header;
 
-	h->height = (uint16_t) (b->nlevels == 0 ? 0 : b->nlevels - b->prefix_len);
-	h->prefix_len = (uint16_t) b->prefix_len;
+	h->prefix_len = b->prefix_len;
 	for (uint32_t i = b->prefix_len; i < b->nlevels; i++)
 	{
 		const Level *level = &b->levels[i];
@@ -762,7 +761,6 @@ hyb_fst_verify(const HybFst *f)
 {
 	Walk		walk = {f, 0, 0, 0, 1, 0, 0};
 	uint32_t	level_end = 1;	/* number of the first node of the next level */
-	uint32_t	level = 0;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return NULL;
@@ -778,7 +776,6 @@ hyb_fst_verify(const HybFst *f)
 
 		if (n == level_end)
 		{
-			level++;
 			if (walk.children + 1 <= n)
 				return "a level has no nodes";
 			level_end = (uint32_t) walk.children + 1;
@@ -808,7 +805,5 @@ hyb_fst_verify(const HybFst *f)
 		return "nodes and children do not agree";
 	if (walk.leaves != f->nkeys)
 		return "leaves and keys do not agree";
-	if (level + 1 != f->height)
-		return "the height is wrong";
 	return NULL;
 }

@@ -456,18 +456,6 @@ open_filter(const HybIndex *ix, const HybChild *child, OpenFilter *filter)
 	return true;
 }
 
-static void
-close_filter(const HybIndex *ix, const HybChild *child, OpenFilter *filter,
-			 HybFilterAnswer answer)
-{
-	Assert(hyb_page_is_locked(filter->buf));
-	UnlockReleaseBuffer(filter->buf);
-	if (answer == HYB_ANSWER_NO_HEADER)
-		hyb_corrupted(ix->rel, child->filter_block, "The header of a filter is damaged.");
-	if (answer == HYB_ANSWER_DAMAGED)
-		hyb_corrupted(ix->rel, child->filter_block, "A filter is damaged.");
-}
-
 HybFilterAnswer
 hyb_filter_probe(const HybIndex *ix, const HybChild *child,
 				 const HybPos *low, const HybPos *high)
@@ -484,25 +472,11 @@ hyb_filter_probe(const HybIndex *ix, const HybChild *child,
 	if ((!point && !ix->desc->all_mem) || !open_filter(ix, child, &filter))
 		return HYB_ANSWER_UNKNOWN;
 	answer = hyb_filter_ask(filter.image, filter.size, low, high, point);
-	close_filter(ix, child, &filter, answer);
+	Assert(hyb_page_is_locked(filter.buf));
+	UnlockReleaseBuffer(filter.buf);
+	if (answer == HYB_ANSWER_NO_HEADER)
+		hyb_corrupted(ix->rel, child->filter_block, "The header of a filter is damaged.");
+	if (answer == HYB_ANSWER_DAMAGED)
+		hyb_corrupted(ix->rel, child->filter_block, "A filter is damaged.");
 	return answer;
-}
-
-bool
-hyb_filter_count_keys(const HybIndex *ix, const HybChild *child,
-					  const HybPos *low, const HybPos *high,
-					  uint32 *count, uint32 *total)
-{
-	OpenFilter	filter;
-	const HybFilterRoutine *routine;
-	HybFilterAnswer answer = HYB_ANSWER_UNKNOWN;
-
-	if (!open_filter(ix, child, &filter))
-		return false;
-	routine = hyb_filter_routine(filter.image->kind);
-	if (filter.image->bits == 0 && routine->count != NULL)
-		answer = routine->count(hyb_filter_body(filter.image), filter.size,
-								low, high, count, total);
-	close_filter(ix, child, &filter, answer);
-	return answer == HYB_ANSWER_MAYBE;
 }

@@ -81,12 +81,4 @@ extern HybFilterAnswer hyb_filter_probe(const HybIndex *ix,
 										const HybChild *child,
 										const HybPos *low, const HybPos *high);
 
-/*
- * About how many keys (not TIDs) of the child's leaf lie between two positions,
- * and how many it has.  Returns false if no filter knows.
- */
-extern bool hyb_filter_count_keys(const HybIndex *ix, const HybChild *child,
-								  const HybPos *low, const HybPos *high,
-								  uint32 *count, uint32 *total);
-
 #endif							/* HYB_FILTER_H */

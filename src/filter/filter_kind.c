@@ -85,20 +85,6 @@ surf_probe(const void *image, Size size, const HybPos *low, const HybPos *high,
 	return hyb_fst_range(&fst, &from, &to);
 }
 
-static HybFilterAnswer
-surf_count(const void *image, Size size, const HybPos *low, const HybPos *high,
-		   uint32 *count, uint32 *total)
-{
-	HybFst		fst;
-	HybFstCut	from = cut_of(low, false);
-	HybFstCut	to = cut_of(high, true);
-
-	if (!hyb_fst_open(&fst, image, size))
-		return HYB_ANSWER_NO_HEADER;
-	*total = fst.nkeys;
-	return hyb_fst_count(&fst, &from, &to, count);
-}
-
 static const char *
 surf_verify(const void *image, Size size)
 {
@@ -116,7 +102,6 @@ static const HybFilterRoutine surf_kind = {
 	.finish = surf_finish,
 	.write = surf_write,
 	.probe = surf_probe,
-	.count = surf_count,
 	.verify = surf_verify,
 };
 

@@ -92,14 +92,6 @@ typedef struct HybFilterRoutine
 	HybFilterAnswer (*probe) (const void *image, Size size, const HybPos *low,
 							  const HybPos *high, bool point);
 
-	/*
-	 * About how many keys lie between two positions, and of how many in all?
-	 * Returns HYB_ANSWER_MAYBE, or why there is no answer.  NULL: the kind
-	 * cannot count.
-	 */
-	HybFilterAnswer (*count) (const void *image, Size size, const HybPos *low,
-							  const HybPos *high, uint32 *count, uint32 *total);
-
 	/* Returns NULL, or which part of the image contradicts the rest. */
 	const char *(*verify) (const void *image, Size size);
 } HybFilterRoutine;

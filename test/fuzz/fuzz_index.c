@@ -463,14 +463,9 @@ read_leaves(const HybIndex *ix, const HybPath *path, const HybPos *pos)
 	{
 		HybLeaf		leaf = {0};
 		int			row;
-		uint32		count;
-		uint32		total;
 
 		if (setjmp(hyb_fuzz_error) == 0)
-		{
 			(void) hyb_filter_probe(ix, &list->children[i], &low, &high);
-			(void) hyb_filter_count_keys(ix, &list->children[i], &low, &high, &count, &total);
-		}
 		if (setjmp(hyb_fuzz_error) == 0)
 		{
 			hyb_child_copy_leaf(ix, &list->children[i], page);

@@ -215,13 +215,9 @@ read_filters(Page page)
 			HybPos		low = {.key = (uint8 *) page + at,.len = 4,.tie = HYB_BEFORE};
 			HybPos		high = {.key = (uint8 *) page + at + 50,.len = 7,.tie = HYB_AFTER};
 			HybPos		point = {.key = (uint8 *) page + at,.len = 12,.tie = HYB_BEFORE};
-			uint32		count;
-			uint32		total;
 
 			(void) routine->probe(body, size, &point, &point, true);
 			(void) routine->probe(body, size, &low, &high, false);
-			if (routine->count != NULL)
-				(void) routine->count(body, size, &low, &high, &count, &total);
 		}
 	}
 }
