@@ -119,7 +119,7 @@ SELECT 'TRUNCATE fn', 'DROP INDEX fn_k', 'INSERT INTO fn SELECT * FROM fn_rows O
 	'CREATE INDEX fn_k ON fn USING hybrid (k)', format('DELETE FROM fn WHERE i <= %s', leaves * 8), 'VACUUM fn',
 	$$DO 'BEGIN PERFORM hybrid_merge(''fn_k''), hybrid_index_check(''fn_k'', true); END'$$,
 	$$INSERT INTO fn_inner SELECT inner_pages FROM hybrid_index_stats('fn_k')$$
-FROM generate_series(299, 303) leaves \gexec
+FROM generate_series(323, 327) leaves \gexec
 SELECT min(n) < max(n) AS node_went FROM fn_inner;
 SELECT count(*), min(i) FROM fn WHERE k > '';
 

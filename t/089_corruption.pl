@@ -106,7 +106,7 @@ foreach my $wrong_number (@wrong_numbers)
 		sub {
 			my ($content) = @_;
 			my $block = root($content);
-			set32($content, $block, child_entry($content, $block, 1) + 16 + 4, $wrong->($content));
+			set32($content, $block, child_entry($content, $block, 1) + 16 + 2, $wrong->($content));
 		}
 	  ],
 	  [ "root of the newer level, in a pass: $name", 2, sub { set32($_[0], 0, newer('root'), $wrong->($_[0])) } ],
@@ -146,7 +146,7 @@ push @chosen,
 		my ($content) = @_;
 		my $root = root($content, newer('root'));
 		my $entry = child_entry($content, $root, 0);
-		set32($content, $root, $entry + 16 + 4, get32($content, $root, $entry));
+		set32($content, $root, $entry + 16 + 2, get32($content, $root, $entry));
 	}
   ],
   [
@@ -154,7 +154,7 @@ push @chosen,
 	sub {
 		my ($content) = @_;
 		my $root = root($content, newer('root'));
-		my $block = get32($content, $root, child_entry($content, $root, 0) + 16 + 4);
+		my $block = get32($content, $root, child_entry($content, $root, 0) + 16 + 2);
 		set8($content, $block, get16($content, $block, 28) + 8 + 2, 0);
 	}
   ],

@@ -99,7 +99,7 @@ sub leaf { return get32($_[0], root($_[0]), child($_[0], $_[1])); }
 # The same of the newer level, and the filter page of its first leaf.
 sub newer_root { return root($_[0], newer('root')); }
 sub newer_child { return child_entry($_[0], newer_root($_[0]), $_[1]); }
-sub newer_filters { return get32($_[0], newer_root($_[0]), newer_child($_[0], 0) + 16 + 4); }
+sub newer_filters { return get32($_[0], newer_root($_[0]), newer_child($_[0], 0) + 16 + 2); }
 
 # Where the key of a child's separator begins; it has no TID.
 sub separator
@@ -108,7 +108,7 @@ sub separator
 	my $filters = get16($content, root($content), $trailer + 28) & 4;
 
 	die 'a separator with a TID' if get8($content, root($content), child($content, $child) + 15) == 0;
-	return child($content, $child) + 18 + ($filters ? 8 : 0);
+	return child($content, $child) + 16 + ($filters ? 8 : 0);
 }
 
 # Add to the value in a separator, just behind the flag byte.
@@ -136,12 +136,12 @@ sub new_first_separator
 	my ($content, $bytes) = @_;
 	my $root = root($content);
 	my $end = lower($content, $root);
-	my $entry = substr($$content, $root * $block_size + child($content, 0), 18);
+	my $entry = substr($$content, $root * $block_size + child($content, 0), 16);
 
 	substr($entry, 12, 2) = pack('S', length($bytes));
-	substr($$content, $root * $block_size + $end, 18 + length($bytes)) = $entry . $bytes;
+	substr($$content, $root * $block_size + $end, 16 + length($bytes)) = $entry . $bytes;
 	set16($content, $root, 24, $end - 24);
-	set16($content, $root, 12, $end + 18 + length($bytes));
+	set16($content, $root, 12, $end + 16 + length($bytes));
 	return;
 }
 
@@ -194,7 +194,7 @@ my @damage = (
 	[ 'plain', qr/A counter of the metapage is out of range/, sub { set16($_[0], 0, $meta{pass_level}, 1) } ],
 	[ 'plain', qr/A counter of the metapage is out of range/, sub { set16($_[0], 0, $meta{pass_level} + 2, 2) } ],
 	[ 'frozen', qr/In the metapage, there is a pass over levels beside a frozen generation/, sub { set32($_[0], 0, $meta{nlevels}, 2); set16($_[0], 0, $meta{pass_level}, 1) } ],
-	[ 'surf', qr/The child at position 0 has rent, but is no leaf of a newer level/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 16 + 2, 1) } ],
+	[ 'surf', qr/The child at position 0 has rent, but is no leaf of a newer level/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 16, 1) } ],
 	[ 'frozen', qr/The separator at position 0 is malformed/, sub { set8($_[0], 0, $meta{wm_tie}, 7) } ],
 	[ 'plain', qr/In the metapage, there are flags without a meaning/, sub { set32($_[0], 0, $meta{flags}, 0x100) } ],
 	[ 'include', qr/leaves do not hold keys, of an index that needs them/, sub { set32($_[0], 0, $meta{flags}, 0x80) } ],
@@ -228,10 +228,9 @@ my @damage = (
 	[ 'levels', qr/There are \d+ leaves and \d+ internal nodes, but the metapage counts/, sub { set64($_[0], 0, newer('leaf_pages'), 1) } ],
 	[ 'levels', qr/There are \d+ leaves and \d+ internal nodes, but the metapage counts/, sub { set64($_[0], 0, newer('inner_pages'), 77) } ],
 	[ 'levels', qr/There are \d+ filter pages, but the metapage counts/, sub { set64($_[0], 0, newer('filter_pages'), 77) } ],
-	[ 'levels', qr/The child at position 0 has \d+ heap TIDs, not 1\./, sub { set16($_[0], newer_root($_[0]), newer_child($_[0], 0) + 16, 1) } ],
 	[ 'levels', qr/The filter at position 0 is damaged: the header/, sub { my $p = newer_filters($_[0]); set8($_[0], $p, get16($_[0], $p, 28) + 8 + 2, 8) } ],
 	[ 'levels', qr/The filter at position 0 is of leaf \d+, not/, sub { set32($_[0], newer_filters($_[0]), 24, 77) } ],
-	[ 'levels', qr/The filters are not in the order of their leaves/, sub { set16($_[0], newer_root($_[0]), newer_child($_[0], 0) + 24, 1) } ],
+	[ 'levels', qr/The filters are not in the order of their leaves/, sub { set16($_[0], newer_root($_[0]), newer_child($_[0], 0) + 22, 1) } ],
 	[ 'plain', qr/In the metapage, the link to the dictionary does not fit the columns/, sub { set32($_[0], 0, $meta{dictionary}, 1) } ],
 
 	# free list
@@ -272,7 +271,6 @@ my @damage = (
 	} ],
 	[ 'plain', qr/The child at position 1 is younger than its parent/, sub { set64($_[0], root($_[0]), child($_[0], 1) + 4, 1000000) } ],
 	[ 'plain', qr/The separator at position 0 of a leftmost node is not the lowest of all/, sub { new_first_separator($_[0], "\0") } ],
-	[ 'plain', qr/The child at position 1 has \d+ heap TIDs, not/, sub { set16($_[0], root($_[0]), child($_[0], 1) + 16, 1) } ],
 	[ 'plain', qr/The height is 200/, sub { set32($_[0], 0, $meta{height}, 200) } ],
 
 	# leaves
@@ -317,7 +315,7 @@ my @damage = (
 	[ 'surf', qr/points to it as a filter page, but it is of kind 2/, sub { in_trailer($_[0], filter_page($_[0]), 16, 2) } ],
 	[ 'surf', qr/The trailer of a filter page is damaged/, sub { in_trailer($_[0], filter_page($_[0]), 18, 1) } ],
 	[ 'surf', qr/A filter page has \d+ filters, but \d+ leaves of block \d+ use it/, sub { set32($_[0], filter_page($_[0]), $trailer + 24, 1 + get32($_[0], filter_page($_[0]), $trailer + 24)) } ],
-	[ 'surf', qr/The filters are not in the order of their leaves/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 24, 1) } ],
+	[ 'surf', qr/The filters are not in the order of their leaves/, sub { set16($_[0], root($_[0]), child($_[0], 0) + 22, 1) } ],
 	[ 'surf', qr/The filter at position 0 lies outside the content of its page/, sub { set16($_[0], filter_page($_[0]), 24 + 4, 8000) } ],
 	[ 'surf', qr/The filter at position 0 is of leaf \d+, not/, sub { set32($_[0], filter_page($_[0]), 24, 77) } ],
 	[ 'surf', qr/The filter at position 0 is damaged: the header/, sub { my $p = filter_page($_[0]); substr(${ $_[0] }, $p * $block_size + get16($_[0], $p, 28) + 8, 32) = "\xFF" x 32 } ],

@@ -144,7 +144,7 @@ sub child_entry
 sub filter_page
 {
 	my ($content) = @_;
-	return get32($content, root($content), child_entry($content, root($content), 0) + 16 + 4);
+	return get32($content, root($content), child_entry($content, root($content), 0) + 16 + 2);
 }
 
 sub write_file
@@ -535,7 +535,6 @@ sub read_node
 		my $r = reader(substr($content, $_));
 		my %child = (block => take_int($r, 4), stamp => take_int($r, 8), length => take_int($r, 2), ncols => take_int($r, 1));
 		$child{tie} = unpack('c', take($r, 1));
-		$child{tids} = take_int($r, $trailer->{level} == 1 ? 2 : 6);
 		@child{qw(rent filter_block image)} = (take_int($r, 2), take_int($r, 4), take_int($r, 2)) if $trailer->{flags} & 4;
 		$child{tid} = [ unpack('SSS', take($r, 6)) ] if $child{tie} == 0;
 		$child{separator} = take($r, $child{length});

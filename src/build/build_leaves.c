@@ -242,7 +242,7 @@ add_filter(HybBuildLeaves *leaves, const char *page)
 {
 	int			last = leaves->leaves.n - 1;
 	HybChild   *leaf = &leaves->leaves.children[last];
-	Size		size = hyb_inner_child_size(leaf, 1, true);
+	Size		size = hyb_inner_child_size(leaf, true);
 
 	if (leaves->node_size + size > HYB_PAGE_CAPACITY)
 	{

@@ -77,8 +77,7 @@ typedef struct HybCheck
 	HybPos		at;				/* where the next unit begins */
 	HybBuf		at_key;			/* its key */
 	bool		changed;		/* a tree is not that of the survey any more */
-	HybLevel	found[HYB_MAX_LEVELS];	/* what the survey's nodes have; tids
-										 * is 0 if they do not say */
+	HybLevel	found[HYB_MAX_LEVELS];	/* pages that the survey's nodes have */
 	uint64		tids;			/* of the leaves of the level */
 	uint64		tombstones;
 	double		filled;			/* sum of hyb_leaf_fill over all leaves */

@@ -302,17 +302,6 @@ child_page(const HybCheckPage *node, int i)
 }
 
 static void
-check_child_tids(HybCheck *check, const HybCheckPage *node, int i, uint64 tids)
-{
-	uint64		expected = node->children[i].tids;
-
-	if (expected != tids)
-		hyb_check_fail(check, node->block,
-					   "The child at position %d has " UINT64_FORMAT " heap TIDs, not " UINT64_FORMAT ".",
-					   i, tids, expected);
-}
-
-static void
 check_leaf(HybCheck *check, const HybCheckPage *page)
 {
 	BlockNumber block = page->block;
@@ -382,11 +371,8 @@ check_children(HybCheck *check, const HybCheckPage *node)
 					   "The separator at position 0 of a leftmost node is not the lowest of all.");
 }
 
-/*
- * A node and those below it.  Of leaves only the number is of interest here.
- * Returns the heap TIDs below the node as nodes of level 1 have them.
- */
-static uint64
+/* A node and those below it.  Of leaves only the number is of interest here. */
+static void
 check_node(HybCheck *check, HybCheckPage *node)
 {
 	BlockNumber block = node->block;
@@ -394,13 +380,12 @@ check_node(HybCheck *check, HybCheckPage *node)
 	char	   *copy;
 	HybChild   *children;
 	HybPageOpaque *opaque;
-	uint64		sum = 0;
 
 	if (node->level == 0)
 	{
 		hyb_check_claim(check, block, HYB_USE_LEAF, node->from);
 		found->leaf_pages++;
-		return 0;
+		return;
 	}
 
 	hyb_check_claim(check, block, HYB_USE_INNER, node->from);
@@ -425,17 +410,13 @@ check_node(HybCheck *check, HybCheckPage *node)
 	for (int i = 0; i < node->n; i++)
 	{
 		HybCheckPage child = child_page(node, i);
-		uint64		tids = check_node(check, &child);
 
-		if (node->level > 1)
-			check_child_tids(check, node, i, tids);
-		sum += children[i].tids;
+		check_node(check, &child);
 	}
 
 	found->inner_pages++;
 	pfree(children);
 	pfree(copy);
-	return sum;
 }
 
 /* The nodes of a level. */
@@ -460,7 +441,7 @@ check_level_nodes(HybCheck *check)
 			.high = &high
 		};
 
-		found->tids = check_node(check, &root);
+		check_node(check, &root);
 	}
 	if (found->leaf_pages != level->leaf_pages ||
 		found->inner_pages != level->inner_pages)
@@ -569,13 +550,9 @@ check_unit(HybCheck *check)
 	Assert(first >= 0 && node.level == 1);
 	for (int i = first; i < end; i++)
 	{
-		uint64		tids = check->tids;
-
 		leaf = child_page(&node, i);
 		hyb_check_filter_open(check, &node.children[i]);
 		check_leaf(check, &leaf);
-		if (path->height > 1)
-			check_child_tids(check, &node, i, check->tids - tids);
 		consume_fresh(check, leaf.high);
 	}
 	hyb_pos_copy(&check->at, &check->at_key, leaf.high);
@@ -587,7 +564,6 @@ static void
 check_level_leaves(HybCheck *check)
 {
 	const HybLevel *level = &check->survey.meta->levels[check->level];
-	const HybLevel *found = &check->found[check->level];
 	HybPos		start = {.tie = HYB_BEFORE};
 	bool		more;
 
@@ -603,10 +579,6 @@ check_level_leaves(HybCheck *check)
 		hyb_check_unlock(check);
 		HYB_POINT("check-unit");
 	} while (more);
-	if (found->tids != 0 && found->tids != level->tids)
-		hyb_check_fail(check, HYB_METAPAGE_BLKNO,
-					   "The leaves hold " UINT64_FORMAT " heap TIDs, but the metapage counts " UINT64_FORMAT ".",
-					   found->tids, level->tids);
 	if (check->changed)
 		return;
 	if (check->tids != level->tids)

@@ -4,9 +4,8 @@
  *
  * A node is an array of uint16 offsets to child entries, followed by the
  * entries: block (4), stamp (8), key length (2), whole columns (1), tie (1),
- * TIDs below the child (level 1: 2, otherwise 6), TID (6, only if tie is
- * HYB_AT), key.  With HYB_INNER_FILTERS, which only nodes of level 1 have, there
- * follow after the number of TIDs: rent (2), filter page (4), image (2).
+ * TID (6, only if tie is HYB_AT), key.  With HYB_INNER_FILTERS, which only nodes
+ * of level 1 have, there follow after the tie: rent (2), filter page (4), image (2).
  * Separators are truncated to what tells two leaves apart (hyb_separator), so
  * a node holds some hundreds.
  */
@@ -18,8 +17,6 @@
 #include "utils/rel.h"
 
 #define CHILD_FIXED_SIZE	(4 + 8 + 2 + 1 + 1)
-#define LEAF_TIDS_SIZE		2
-#define NODE_TIDS_SIZE		6
 #define CHILD_FILTER_SIZE	(2 + 4 + 2)
 
 #ifdef USE_ASSERT_CHECKING
@@ -104,11 +101,9 @@ hyb_child_list_add(HybChildList *list, const HybChild *child)
 
 /* A child entry up to its separator. */
 static inline Size
-fixed_size(int level, bool filters)
+fixed_size(bool filters)
 {
-	if (level > 1)
-		return CHILD_FIXED_SIZE + NODE_TIDS_SIZE;
-	return CHILD_FIXED_SIZE + LEAF_TIDS_SIZE + (filters ? CHILD_FILTER_SIZE : 0);
+	return CHILD_FIXED_SIZE + (filters ? CHILD_FILTER_SIZE : 0);
 }
 
 static inline bool
@@ -118,73 +113,27 @@ has_filters(Page page)
 }
 
 static Size
-child_entry_size(const HybChild *child, int level, bool filters)
+child_entry_size(const HybChild *child, bool filters)
 {
-	return fixed_size(level, filters) + child->low.len +
+	return fixed_size(filters) + child->low.len +
 		(child->low.tie == HYB_AT ? sizeof(ItemPointerData) : 0);
 }
 
 Size
-hyb_inner_child_size(const HybChild *child, int level, bool filters)
+hyb_inner_child_size(const HybChild *child, bool filters)
 {
-	return child_entry_size(child, level, filters) + sizeof(uint16);
-}
-
-/* What follows the fixed fields of an entry.  Returns where the separator is. */
-static char *
-put_counts(char *p, const HybChild *child, int level, bool filters)
-{
-	uint16		words[3] = {
-		(uint16) child->tids, (uint16) (child->tids >> 16),
-		(uint16) (child->tids >> 32)
-	};
-
-	Assert(child->tids > 0);
-	if (level > 1)
-	{
-		memcpy(p, words, NODE_TIDS_SIZE);
-		return p + NODE_TIDS_SIZE;
-	}
-	Assert(child->tids <= PG_UINT16_MAX);
-	memcpy(p, words, LEAF_TIDS_SIZE);
-	p += LEAF_TIDS_SIZE;
-	if (!filters)
-		return p;
-	memcpy(p, &child->rent, 2);
-	memcpy(p + 2, &child->filter_block, 4);
-	memcpy(p + 6, &child->filter_slot, 2);
-	return p + CHILD_FILTER_SIZE;
-}
-
-static const char *
-get_counts(const char *p, HybChild *child, int level, bool filters)
-{
-	uint16		words[3] = {0};
-
-	child->rent = 0;
-	child->filter_block = InvalidBlockNumber;
-	child->filter_slot = 0;
-	memcpy(words, p, level > 1 ? NODE_TIDS_SIZE : LEAF_TIDS_SIZE);
-	child->tids = words[0] | (uint64) words[1] << 16 | (uint64) words[2] << 32;
-	if (level > 1)
-		return p + NODE_TIDS_SIZE;
-	p += LEAF_TIDS_SIZE;
-	if (!filters)
-		return p;
-	memcpy(&child->rent, p, 2);
-	memcpy(&child->filter_block, p + 2, 4);
-	memcpy(&child->filter_slot, p + 6, 2);
-	return p + CHILD_FILTER_SIZE;
+	return child_entry_size(child, filters) + sizeof(uint16);
 }
 
 void
 hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 {
 	char	   *content = PageGetContents(page);
-	int			level = hyb_page_opaque(page)->level;
 	Size		off = n * sizeof(uint16);
 
-	Assert(n > 0 && level >= 1 && hyb_page_opaque(page)->kind == HYB_PAGE_INNER);
+	Assert(n > 0 && hyb_page_opaque(page)->kind == HYB_PAGE_INNER);
+	Assert(hyb_page_opaque(page)->level == 1 || !filters);
+	Assert(hyb_page_opaque(page)->level >= 1);
 	for (int i = 0; i < n; i++)
 	{
 		const HybChild *child = &children[i];
@@ -198,7 +147,14 @@ hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 		memcpy(p + 12, &child->low.len, 2);
 		p[14] = (char) child->low.ncols;
 		p[15] = (char) child->low.tie;
-		p = put_counts(p + CHILD_FIXED_SIZE, child, level, filters);
+		p += CHILD_FIXED_SIZE;
+		if (filters)
+		{
+			memcpy(p, &child->rent, 2);
+			memcpy(p + 2, &child->filter_block, 4);
+			memcpy(p + 6, &child->filter_slot, 2);
+			p += CHILD_FILTER_SIZE;
+		}
 		if (child->low.tie == HYB_AT)
 		{
 			memcpy(p, &child->low.tid, sizeof(ItemPointerData));
@@ -206,11 +162,11 @@ hyb_inner_fill(Page page, const HybChild *children, int n, bool filters)
 		}
 		if (child->low.len > 0)
 			memcpy(p, child->low.key, child->low.len);
-		off += child_entry_size(child, level, filters);
+		off += child_entry_size(child, filters);
 		Assert(off <= HYB_PAGE_CAPACITY);
 	}
 	hyb_page_opaque(page)->count = n;
-	if (filters && level == 1)
+	if (filters)
 		hyb_page_opaque(page)->flags |= HYB_INNER_FILTERS;
 	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + off;
 	hyb_inner_assert_valid(page);
@@ -232,14 +188,13 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	uint16		slot;
 	const char *p;
 	Size		end;
-	int			level = hyb_page_opaque(page)->level;
 	bool		filters = has_filters(page);
 
 	Assert(i >= 0);
 	if ((Size) (i + 1) * sizeof(uint16) > used)
 		hyb_corrupted(rel, blkno, "An internal node has more children than fit its content.");
 	memcpy(&slot, content + i * sizeof(uint16), sizeof(uint16));
-	end = (Size) slot + fixed_size(level, filters);
+	end = (Size) slot + fixed_size(filters);
 	if (end > used)
 		hyb_corrupted(rel, blkno, "A child entry lies outside the content of its internal node.");
 	p = content + slot;
@@ -248,7 +203,17 @@ hyb_inner_get(Page page, int i, HybChild *child, Relation rel,
 	memcpy(&child->low.len, p + 12, 2);
 	child->low.ncols = (uint8) p[14];
 	child->low.tie = (int8) p[15];
-	p = get_counts(p + CHILD_FIXED_SIZE, child, level, filters);
+	p += CHILD_FIXED_SIZE;
+	child->rent = 0;
+	child->filter_block = InvalidBlockNumber;
+	child->filter_slot = 0;
+	if (filters)
+	{
+		memcpy(&child->rent, p, 2);
+		memcpy(&child->filter_block, p + 2, 4);
+		memcpy(&child->filter_slot, p + 6, 2);
+		p += CHILD_FILTER_SIZE;
+	}
 	child->image = NULL;
 	child->filter_size = 0;
 	child->filter_image = NULL;
@@ -340,7 +305,7 @@ hyb_inner_search(const HybKeyDesc *desc, Page page, const HybPos *pos,
 	int			low = 0;
 	int			high = hyb_inner_count(page) - 1;
 	Size		used = ((PageHeader) page)->pd_lower - SizeOfPageHeaderData;
-	Size		fixed = fixed_size(hyb_page_opaque(page)->level, has_filters(page));
+	Size		fixed = fixed_size(has_filters(page));
 	uint64		head = key_head(pos->key, pos->len);
 
 	StaticAssertStmt(sizeof(HybPageOpaque) >= sizeof(uint64),

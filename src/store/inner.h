@@ -21,8 +21,6 @@ typedef struct HybChild
 	uint64		stamp;
 	HybPos		low;
 
-	uint64		tids;			/* below this child; 0: not known, of a root */
-
 	/* with HYB_INNER_FILTERS; else InvalidBlockNumber and 0 */
 	uint16		rent;			/* level 1, but for the oldest level's: what
 								 * merges rewrote of the leaf's entries since
@@ -60,12 +58,12 @@ extern void hyb_inner_assert_valid(Page page);
 
 extern void hyb_child_list_add(HybChildList *list, const HybChild *child);
 
-/* Bytes that a child takes on a page of a level, its slot included. */
-extern Size hyb_inner_child_size(const HybChild *child, int level, bool filters);
+/* Bytes that a child takes on a page, its slot included. */
+extern Size hyb_inner_child_size(const HybChild *child, bool filters);
 
 /*
- * Fill an initialised HYB_PAGE_INNER page; children must fit.  With `filters`
- * a node of level 1 stores their rent and filters too.
+ * Fill an initialised HYB_PAGE_INNER page; children must fit.  `filters` says that
+ * the node stores their rent and filters too, which only one of level 1 may.
  */
 extern void hyb_inner_fill(Page page, const HybChild *children, int n,
 						   bool filters);

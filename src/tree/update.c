@@ -32,7 +32,6 @@ hyb_child_list_add_leaf(HybChildList *list, Page page, const HybPos *low)
 	child.block = InvalidBlockNumber;
 	child.filter_block = InvalidBlockNumber;
 	child.stamp = hyb_page_opaque(page)->stamp;
-	child.tids = hyb_page_opaque(page)->count;
 	child.low = *low;
 	hyb_child_list_add(list, &child);
 	return &list->children[list->n - 1];
@@ -230,24 +229,13 @@ hyb_step_write_leaves(HybStepSpace *space, HybChildList *list)
 	}
 }
 
-/* TIDs below a node. */
-static uint64
-sum_tids(const HybChild *children, int n)
-{
-	uint64		sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += children[i].tids;
-	return sum;
-}
-
 static Size
-list_size(const HybStepSpace *space, int level, const HybChildList *list)
+list_size(const HybChildList *list, bool filters)
 {
 	Size		total = 0;
 
 	for (int i = 0; i < list->n; i++)
-		total += hyb_inner_child_size(&list->children[i], level, space->filters);
+		total += hyb_inner_child_size(&list->children[i], filters);
 	return total;
 }
 
@@ -310,7 +298,8 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 		   int level, HybChildList *list, HybChildList *nodes)
 {
 	HybPos		low = {.tie = HYB_BEFORE};
-	Size		total = list_size(space, level, list);
+	bool		filters = level == 1 && space->filters;
+	Size		total = list_size(list, filters);
 	Size		target;
 	int			npages;
 	int			start = 0;
@@ -331,8 +320,7 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 
 		while (end < list->n)
 		{
-			Size		add = hyb_inner_child_size(&list->children[end],
-												   level, space->filters);
+			Size		add = hyb_inner_child_size(&list->children[end], filters);
 
 			if (size + add > HYB_PAGE_CAPACITY || (end > start && size >= target))
 				break;
@@ -344,12 +332,10 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 		if (level == 1 && !space->bulk)
 			hyb_filter_place_node(place, list, start, end);
 		hyb_page_init(image.data, space->ix, HYB_PAGE_INNER, level, space->stamp);
-		hyb_inner_fill(image.data, list->children + start, end - start,
-					   space->filters);
+		hyb_inner_fill(image.data, list->children + start, end - start, filters);
 
 		memset(&node, 0, sizeof(node));
 		node.filter_block = InvalidBlockNumber;
-		node.tids = sum_tids(list->children + start, end - start);
 		node.block = hyb_step_write(space, image.data);
 		node.stamp = space->stamp;
 		node.low = start == 0 ? low : list->children[start].low;
@@ -357,7 +343,6 @@ pack_level(HybStepSpace *space, HybFilterPlace *place, const HybPath *path,
 		space->new_inner++;
 		start = end;
 	}
-	Assert(sum_tids(nodes->children, nodes->n) == sum_tids(list->children, list->n));
 }
 
 /*
@@ -375,7 +360,8 @@ join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
 	bool		must = list->n == 0 && left_edge;
 	bool		right = parent->index + 1 < siblings->n;
 	int			at = right ? parent->index + 1 : parent->index - 1;
-	Size		size = list_size(space, level, list);
+	bool		filters = level == 1 && space->filters;
+	Size		size = list_size(list, filters);
 	HybPathNode neighbour;
 	HybChildList joined = {0};
 
@@ -386,7 +372,7 @@ join_neighbour(HybStepSpace *space, HybFilterPlace *place, HybPath *path,
 		return;
 	load_node(space->ix, siblings->children[at].block,
 			  siblings->children[at].stamp, level, parent->block, &neighbour);
-	if (!must && size + list_size(space, level, &neighbour.children) >
+	if (!must && size + list_size(&neighbour.children, filters) >
 		HYB_PAGE_CAPACITY * HYB_NODE_JOINED)
 		return;
 

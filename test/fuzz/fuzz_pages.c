@@ -289,7 +289,6 @@ emit(void *arg, Page page, const HybPos *low)
 	memset(child, 0, sizeof(HybChild));
 	child->block = (BlockNumber) seed->n;
 	child->stamp = 5;
-	child->tids = hyb_page_opaque(page)->count;
 	child->filter_block = InvalidBlockNumber;
 	child->low = *low;
 	if (low->len > 0)
