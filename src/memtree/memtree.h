@@ -128,7 +128,8 @@ typedef struct HybTreeUse
 
 /*
  * MEMORY: the arena's pocket, from which chunks are taken, lacks some: not
- * more than HYB_TREE_RESERVE.  Nothing was done.
+ * more than HYB_TREE_RESERVE.  The entry was not inserted, but a full leaf may have
+ * become compact.
  */
 typedef enum HybTreeResult
 {

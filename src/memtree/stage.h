@@ -69,7 +69,8 @@ typedef enum HybTreeEvent
 
 /*
  * Protected by the shared slot's lock (shared to read, exclusively to
- * change); a backend-local one by being that.
+ * change), but for counters, which are atomic, and unfinished_reads.  A
+ * backend's own stage has no lock.
  *
  * applied[][] is, per generation and lane, the end of what the tree has:
  * a hyb_lane_end.
@@ -89,7 +90,8 @@ typedef struct HybStage
 
 	/*
 	 * How often readers have read the log in place since the active
-	 * generation's tree was begun, because it was not finished.
+	 * generation's tree was begun, because it was not finished.  Counted with
+	 * no lock: a hint.
 	 */
 	uint32		unfinished_reads;
 
