@@ -128,6 +128,41 @@ sub pointers_pass_on
 }
 pointers_pass_on('VACUUM');
 
+# ---- a comparison that reads another index ----
+
+# Such a comparison while a scan sets a hint makes a tree of the other index, for which
+# others have to go.  The one with the hint stays.
+$node->append_conf('postgresql.conf', "hybridindex.dynamic_memory = 64kB\n");
+$node->restart;
+is($node->safe_psql('postgres', <<'SQL'), "3|15\n0|\n1|6", 'a tree stays while a scan sets hints in it');
+CREATE FUNCTION reading_cmp(x int, y int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('test.reads', true) = 'on' THEN
+		PERFORM count(*) FROM other WHERE k > 0;
+	END IF;
+	RETURN btint4cmp(x, y);
+END $$;
+CALL hyb_operator_class('reading');
+CREATE TABLE hinted (k int) WITH (autovacuum_enabled = off);
+CREATE INDEX hinted_k ON hinted USING hybrid (k reading_ops);
+INSERT INTO hinted SELECT generate_series(1, 600);
+CREATE TEMP TABLE other (k int);
+CREATE INDEX other_k ON other USING hybrid (k);
+INSERT INTO other SELECT generate_series(1, 2000);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_indexonlyscan = off;
+SELECT count(*), sum(k) FROM hinted WHERE k BETWEEN 4 AND 6;
+DELETE FROM hinted WHERE k BETWEEN 1 AND 5;
+SET test.reads = on;
+SELECT count(*), sum(k) FROM hinted WHERE k BETWEEN 1 AND 5;
+SET test.reads = off;
+SELECT count(*), sum(k) FROM hinted WHERE k BETWEEN 1 AND 6;
+SQL
+
+$node->append_conf('postgresql.conf', "hybridindex.dynamic_memory = 64MB\n");
+$node->restart;
+
 # ---- an index-only scan beside VACUUM ----
 
 # VACUUM has flagged an entry of the log, and passed the leaf, when the scan pins the

@@ -351,7 +351,15 @@ hyb_log_kill(HybIndex *ix, const HybFetched *batch,
 		return;
 	if (own->stage != NULL && !hyb_own_trees_busy(own) &&
 		(tree = hyb_stage_tree(own->stage, generation)) != NULL)
+	{
+		/*
+		 * comparison functions may read other indexes, whose trees want
+		 * memory
+		 */
+		hyb_own_trees_begin(own);
 		flag_log_entry(ix, tree, own->arena, &entry, HYB_ENTRY_KILLED);
+		hyb_own_trees_end(own);
+	}
 
 	if (!has_shared_trees(cache))
 	{

@@ -17,7 +17,6 @@
 #include "log/own_trees.h"
 #include "log/stage_access.h"
 #include "miscadmin.h"
-#include "storage/proc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
@@ -343,8 +342,7 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 	access->stage = own->stage;
 	access->arena = own->arena;
 
-	own->user = HYB_LOCAL_XID;
-	own->subuser = GetCurrentSubTransactionId();
+	hyb_own_trees_begin(own);
 	if (hyb_stage_is_caught_up(ix, access, version, want))
 		return HYB_STAGE_READY;
 	while (result == HYB_STAGE_MEMORY || result == HYB_STAGE_MORE)
@@ -358,7 +356,7 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 			result = HYB_STAGE_MORE;
 	}
 	if (result != HYB_STAGE_READY)
-		own->subuser = InvalidSubTransactionId;
+		hyb_own_trees_end(own);
 	if (result == HYB_STAGE_MEMORY)
 		(void) hyb_read_lacks(own, HYB_READ_OWN, version->active.number);
 	return result;
@@ -411,11 +409,10 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
 void
 hyb_stage_close(HybStageAccess *access)
 {
-	Assert(access->shared != NULL || hyb_own_trees_busy(hyb_own_trees(access->cache)));
 	if (access->shared != NULL)
 		LWLockRelease(&access->shared->lock);
 	else
-		hyb_own_trees(access->cache)->subuser = InvalidSubTransactionId;
+		hyb_own_trees_end(hyb_own_trees(access->cache));
 	if (unlikely(access->merge_wanted))
 		request_merge(access->cache);
 }

@@ -62,6 +62,22 @@ hyb_own_trees_busy(const HybOwnTrees *own)
 		own->user == HYB_LOCAL_XID && SubTransactionIsActive(own->subuser);
 }
 
+void
+hyb_own_trees_begin(HybOwnTrees *own)
+{
+	Assert(own->stage != NULL && !hyb_own_trees_busy(own));
+	own->user = HYB_LOCAL_XID;
+	own->subuser = GetCurrentSubTransactionId();
+	Assert(hyb_own_trees_busy(own));
+}
+
+void
+hyb_own_trees_end(HybOwnTrees *own)
+{
+	Assert(hyb_own_trees_busy(own));
+	own->subuser = InvalidSubTransactionId;
+}
+
 static inline void
 own_trees_assert_valid(const HybOwnTrees *own)
 {

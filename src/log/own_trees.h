@@ -44,8 +44,12 @@ hyb_own_trees(HybCache *cache)
 extern void hyb_own_trees_make(HybCache *cache);
 extern void hyb_own_trees_drop(void *piece);
 
-/* Are they in use by functions up the stack? */
+/* Are they in use by functions up the stack?  Nothing else changes or drops them then. */
 extern bool hyb_own_trees_busy(const HybOwnTrees *own);
+
+/* They are, while keys are compared; and not any more. */
+extern void hyb_own_trees_begin(HybOwnTrees *own);
+extern void hyb_own_trees_end(HybOwnTrees *own);
 
 /*
  * Look for the slot that tells of appends.  If it is not the one that has told
