@@ -352,6 +352,11 @@ ALTER TABLE seen ALTER id TYPE bigint;
 ALTER TABLE seen ADD UNIQUE USING INDEX seen_n;
 DROP EVENT TRIGGER a_showing;
 
+-- a column that there is not, of a table with an index of an expression
+CREATE TABLE expression (n int);
+CREATE INDEX ON expression USING hybrid ((n + 1));
+ALTER TABLE expression ALTER nosuch TYPE int;
+
 -- a materialized view that is refreshed by a hybrid index
 CREATE MATERIALIZED VIEW mv AS SELECT id, email FROM acc;
 CREATE UNIQUE INDEX mv_id ON mv USING hybrid (id);

@@ -321,10 +321,15 @@ loses_class(Relation index, const AlterTableStmt *stmt, List *attnums)
 	Form_pg_index form = index->rd_index;
 
 	for (int i = 0; i < form->indnkeyatts; i++)
-		if (list_member_int(attnums, form->indkey.values[i]) &&
+	{
+		AttrNumber	attnum = form->indkey.values[i];
+
+		/* expressions have number 0, and so have unknown columns */
+		if (attnum != InvalidAttrNumber && list_member_int(attnums, attnum) &&
 			!hyb_replace_serves_column(stmt, form->indrelid,
-									   get_attname(form->indrelid, form->indkey.values[i], false)))
+									   get_attname(form->indrelid, attnum, false)))
 			return true;
+	}
 	return false;
 }
 
