@@ -25,7 +25,6 @@
 #include "access/xact.h"
 #include "log/own_trees.h"
 #include "storage/proc.h"
-#include "store/settings.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 

@@ -18,7 +18,6 @@
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "store/handle.h"
-#include "store/settings.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 

@@ -19,7 +19,6 @@
 #include "shared/index_cache.h"
 #include "store/handle.h"
 #include "store/meta.h"
-#include "store/settings.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
