@@ -1,7 +1,8 @@
 #
 # Functions of ./dev: private copies of servers, and servers built with
-# assertions and injection points from Debian's source packages, in a cache
-# outside this directory.  Debian has no 16: that one comes from PyPI as it is.
+# assertions and injection points, or for benchmarks without them, from Debian's
+# source packages, in a cache outside this directory.  Debian has no 16: that one
+# comes from PyPI as it is.
 #
 
 server_cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hybridindex
@@ -66,20 +67,25 @@ fetch_source() {
 	[ -x "$source/configure" ] || die "no configure in the source of postgresql-$1"
 }
 
-# Have a version in the cache.
+# provide_server VERSION [--plain]: have a version in the cache.
 provide_server() {
 	case $1 in
-		16) fetch_server16 ;;
-		15 | 17 | 18) build_server "$1" ;;
+		16)
+			[ -z "${2:-}" ] || die "./dev pg 16 is without assertions anyway"
+			fetch_server16
+			;;
+		15 | 17 | 18) build_server "$@" ;;
 		*) die "./dev pg knows 15, 16, 17 and 18, not \"$1\"" ;;
 	esac
 }
 
-# Fetch, build and install one version.  15 has no injection points: tests that
-# need them are skipped on it.
+# build_server VERSION [--plain]: fetch, build and install one version.  15 has no
+# injection points: tests that need them are skipped on it.  A plain server is for
+# benchmarks.  It is optimized as packages are, has no assertions and no injection
+# points, and lies in a folder of its own beside the other.
 build_server() {
-	version=$1
-	prefix=$server_cache/pg$version
+	version=$1 plain=${2:-}
+	prefix=$server_cache/pg$version${plain:+-plain}
 	require_to_build_server
 	scratch_directory
 	fetch_source "$version" "$scratch"
@@ -91,22 +97,26 @@ build_server() {
 		die "the source of postgresql-$version does not set pkglibdir as expected"
 	sed -i "s|:= $debian_pkglibdir\$|:= \$(pkglibdir)/postgresql|" "$source/src/Makefile.global.in"
 
-	tell_sanitizer "$source/src/include/utils/memdebug.h"
-
-	points='' with_points=''
-	if [ -d "$source/src/test/modules/injection_points" ]; then
-		points=--enable-injection-points with_points=' and injection points'
+	points=''
+	if [ -n "$plain" ]; then
+		assertions='' flags='-O2 -g' kind='without assertions'
+	else
+		tell_sanitizer "$source/src/include/utils/memdebug.h"
+		assertions=--enable-cassert flags='-O1 -g -fno-omit-frame-pointer' kind='with assertions'
+		if [ -d "$source/src/test/modules/injection_points" ]; then
+			points=--enable-injection-points kind="$kind and injection points"
+		fi
 	fi
-	say "building PostgreSQL $version with assertions$with_points"
+	say "building PostgreSQL $version $kind"
 	mkdir "$scratch/build"
 	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 	(
 		# programs and modules use the server's libpq, wherever they are copied to
 		cd "$scratch/build" &&
-		"$source/configure" --prefix="$prefix" --enable-cassert --enable-debug \
+		"$source/configure" --prefix="$prefix" $assertions --enable-debug \
 			--enable-tap-tests $points --with-lz4 --with-zstd --with-icu --without-llvm \
 			--disable-rpath LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib:\$\$ORIGIN/..' -Wl,-z,dynamic-undefined-weak" \
-			CFLAGS="-O1 -g -fno-omit-frame-pointer" &&
+			CFLAGS="$flags" &&
 		make -j"$jobs" world-bin &&
 		make DESTDIR="$scratch/installed" install-world-bin &&
 		{ [ -z "$points" ] || make -C src/test/modules/injection_points DESTDIR="$scratch/installed" install; }
@@ -268,9 +278,10 @@ choose_server() {
 	[ -z "${HYBRID_SERVER:-}" ] || PG_CONFIG=$(cached_pg_config "$HYBRID_SERVER")
 }
 
+# cached_pg_config VERSION[-plain]
 cached_pg_config() {
 	[ -x "$server_cache/pg$1/bin/postgres" ] ||
-		die "there is no server $1 in $server_cache; ./dev pg $1 puts it there"
+		die "there is no server $1 in $server_cache; ./dev pg $(echo "$1" | sed 's/-plain$/ --plain/') puts it there"
 	echo "$server_cache/pg$1/bin/pg_config"
 }
 
