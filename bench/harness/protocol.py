@@ -11,12 +11,13 @@ from .server import BenchError
 class Connection:
     """One backend, over the socket that PGHOST and PGPORT name; no password."""
 
-    def __init__(self, options):
+    def __init__(self, options, database=None):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect("%s/.s.PGSQL.%s" % (os.environ["PGHOST"], os.environ["PGPORT"]))
         self.buffer = self.socket.makefile("rb")
         self.backend = None
-        words = ("user", os.environ["PGUSER"], "database", os.environ["PGDATABASE"], "options", options)
+        words = ("user", os.environ["PGUSER"], "database", database or os.environ["PGDATABASE"],
+                 "options", options)
         body = struct.pack("!i", 3 << 16) + b"".join(text(word) for word in words) + b"\0"
         self.socket.sendall(struct.pack("!i", len(body) + 4) + body)
         self.finish()

@@ -1,0 +1,179 @@
+"""Single statements by clients of pgbench, hybrid beside btree: CPU and WAL a transaction.
+
+A round is made of short slices, in which the methods take turns.  So what else the
+machine does meets both.  A round's figure is the sum over its slices by the number
+of transactions, and its ratio is that of two such figures.  Medians of the rounds
+are reported.  CPU time is that of all processes of the server, those that have
+ended among them.  A hybrid slice ends when the merges that it has asked for have
+ended, and hybridindex.quiet_time is off: no merge falls into a slice of btree.
+"""
+import statistics
+
+from .server import BenchError, Method, Server
+
+SEED = 42
+WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"
+MERGES = """SELECT coalesce(sum(merges), 0) FROM pg_class c JOIN pg_am a ON a.oid = relam AND amname = 'hybrid',
+    hybrid_index_stats(c.oid) WHERE relnamespace = '%s'::regnamespace"""
+SETTINGS = {"autovacuum": "off", "synchronous_commit": "off", "jit": "off", "hybridindex.quiet_time": "-1"}
+RESTARTED = {"shared_buffers": "1GB", "max_connections": "600", "max_wal_size": "8GB", "checkpoint_timeout": "1h"}
+BTREE, HYBRID, NONE = "btree", "hybrid", "none"
+
+
+def add_arguments(parser, rows=1_000_000):
+    parser.add_argument("--rows", type=int, default=rows, help="of each table (%d)" % rows)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--slices", type=int, default=5, help="of each method in a round (5)")
+    parser.add_argument("--seconds", type=int, default=2, help="of a slice (2)")
+    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--restart-command", help="restarts the server; without it, shared_buffers is what it is")
+
+
+class Table:
+    """The same statements for each method: a table with a primary key `key`, and
+    indexes (lists of columns), loaded by `select`, where %d is the number of rows."""
+
+    def __init__(self, columns, key, select, indexes=(), fillfactor=100):
+        self.columns, self.key, self.select = columns, key, select
+        self.indexes, self.fillfactor = indexes, fillfactor
+
+    def load(self, server, method, rows):
+        """Rows come after the indexes, as an application's do.  All indexes are of the
+        method: hybridindex.replace_btree decides.  There are none with NONE."""
+        indexes = "" if method.name == NONE else "".join(
+            ["ALTER TABLE t ADD PRIMARY KEY (%s);" % self.key] +
+            ["CREATE INDEX ON t (%s);" % columns for columns in self.indexes])
+        server.create_schema(method)
+        server.psql("LOAD 'hybridindex'; SET hybridindex.replace_btree = %s;"
+                    "CREATE TABLE t (%s) WITH (fillfactor = %d); %s INSERT INTO t %s" % (
+                        "on" if method.name == HYBRID else "off", self.columns, self.fillfactor, indexes,
+                        self.select % rows), schema=method.schema)
+        server.settle(Method(HYBRID))
+        # VACUUM marks pages all-visible whose commits are on disk; look-ups would set hints else
+        server.psql("CHECKPOINT")
+        server.psql("VACUUM ANALYZE %s.t" % method.schema)
+        found = [row[0] for row in server.psql(
+            "SELECT amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam "
+            "WHERE indrelid = 't'::regclass", schema=method.schema)]
+        expected = [] if method.name == NONE else [method.name] * (1 + len(self.indexes))
+        if found != expected:
+            raise BenchError("indexes of %s are %s" % (method.schema, found))
+
+
+class Slice:
+    """What slices took: CPU seconds, WAL bytes, transactions; they can be added."""
+
+    def __init__(self, cpu=0.0, wal=0.0, transactions=0):
+        self.cpu, self.wal, self.transactions = cpu, wal, transactions
+
+    def __add__(self, other):
+        return Slice(self.cpu + other.cpu, self.wal + other.wal, self.transactions + other.transactions)
+
+    def each(self):
+        """CPU in microseconds and WAL bytes a transaction."""
+        return self.cpu * 1e6 / self.transactions, self.wal / self.transactions
+
+
+class Paired:
+    """Measures on a server, with the options of add_arguments()."""
+
+    def __init__(self, options, prefix):
+        self.options = options
+        self.server = Server(options.restart_command)
+        if self.server.postmaster is None:
+            raise BenchError("the server does not run on this machine, or its processes cannot be seen")
+        self.server.prepare()
+        self.methods = [self.method(name, prefix) for name in (BTREE, HYBRID)]
+        self.heap = self.method(NONE, prefix)
+        self.number = 0                 # of slices so far: each has another seed
+
+    @staticmethod
+    def method(name, prefix):
+        method = Method(name)
+        method.schema = "bench_%s_%s" % (prefix, name)
+        return method
+
+    # ---- the server, around all measurements ----
+
+    def begin(self):
+        self.change(SETTINGS, RESTARTED)
+        print("%s; shared_buffers %s; %d rows, %d clients, %d rounds of %d slices of %d s\n" % (
+            self.server.value("SELECT split_part(version(), ' on ', 1)"), self.server.value("SHOW shared_buffers"),
+            self.options.rows, self.options.clients, self.options.rounds, self.options.slices, self.options.seconds))
+
+    def end(self):
+        for method in [*self.methods, self.heap]:
+            self.server.drop_schema(method)
+        self.server.psql("DROP VIEW IF EXISTS public.bench_written")
+        self.change(dict.fromkeys(SETTINGS), dict.fromkeys(RESTARTED))
+
+    def change(self, settings, restarted):
+        if self.options.restart_command:
+            self.server.restart(**settings, **restarted)
+        else:
+            self.server.configure(**settings)
+
+    # ---- measuring ----
+
+    def load(self, table, methods):
+        for method in methods:
+            table.load(self.server, method, self.options.rows)
+
+    def pgbench(self, method, script, **how):
+        """One run of --seconds, or of as many transactions of each client."""
+        self.number += 1
+        return self.server.pgbench(method.schema, [(script, 1)], how.get("seconds", self.options.seconds),
+                                   how.get("clients", self.options.clients), {"rows": self.options.rows},
+                                   SEED + self.number, how.get("transactions"))
+
+    def slice(self, method, script, **how):
+        server = self.server
+        wal, cpu = float(server.value(WAL)), server.cpu_seconds()
+        transactions = self.pgbench(method, script, **how)[0]["transactions"]
+        server.settle(Method(HYBRID))           # with btree too, since to ask takes CPU
+        cpu = server.cpu_seconds() - cpu
+        return Slice(cpu, float(server.value(WAL)) - wal, transactions)
+
+    def round(self, methods, script, slices=None, **how):
+        """{name: Slice} of one round, after a checkpoint."""
+        self.server.psql("CHECKPOINT")
+        sums = {method.name: Slice() for method in methods}
+        for number in range(slices or self.options.slices):
+            for method in methods if number % 2 == 0 else methods[::-1]:
+                sums[method.name] += self.slice(method, script, **how)
+        return sums
+
+    def merges(self, methods):
+        return sum(int(self.server.value(MERGES % method.schema)) for method in methods)
+
+    def compare(self, name, script, methods=None):
+        """All rounds; prints a line of the table that head() begins."""
+        methods = methods or self.methods
+        merges = self.merges(methods)
+        rounds = [self.round(methods, script) for _ in range(self.options.rounds)]
+        print(line(name, rounds, self.merges(methods) - merges), flush=True)
+        return rounds
+
+
+def head(first="statement"):
+    print("| %s | btree, µs | hybrid, µs | ratio | of rounds | WAL: btree | hybrid | ratio | merges |" % first)
+    print("| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
+
+
+def line(name, rounds, merges):
+    each = {method: [r[method].each() for r in rounds] for method in (BTREE, HYBRID)}
+    (cpu, cpus), (wal, _) = (ratio(each, column) for column in (0, 1))
+    return "| %s | %.1f | %.1f | %s | %.2f to %.2f | %.0f | %.0f | %s | %d |" % (
+        name, median(each[BTREE], 0), median(each[HYBRID], 0), cpu, min(cpus), max(cpus),
+        median(each[BTREE], 1), median(each[HYBRID], 1), wal, merges)
+
+
+def median(each, column):
+    return statistics.median(values[column] for values in each)
+
+
+def ratio(each, column):
+    """The median of the rounds' ratios, as text, and all of them.  Look-ups have no ratio
+    of WAL: other processes write the few bytes."""
+    ratios = [h[column] / b[column] if b[column] > 0 else 0 for b, h in zip(each[BTREE], each[HYBRID])]
+    return ("%.2f" % statistics.median(ratios) if median(each[BTREE], column) >= 10 else ""), ratios
