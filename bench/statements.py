@@ -3,6 +3,7 @@
 
     HYBRID_SERVER=18-plain ./dev bench statements.py [--only NAMES] [--rows N]
         [--rounds N] [--slices N] [--seconds S] [--clients N] [--jobs N]
+        [--checkpoint]
 
 Clients of pgbench run one statement a transaction, prepared, on tables of a million
 rows with synchronous_commit = off; harness/paired.py says how slices of time take
@@ -69,12 +70,14 @@ def statements(paired, names):
 def sessions(paired):
     paired.load(UUIDS, paired.methods)
     rates = {method.name: [] for method in paired.methods}
-    for number in range(paired.options.rounds):
-        paired.server.psql("CHECKPOINT")
+    paired.server.psql("CHECKPOINT")
+    for number in range(1 + paired.options.rounds):
+        paired.checkpoint()
         for method in paired.methods if number % 2 == 0 else paired.methods[::-1]:
             timeline = paired.pgbench(method, INSERT, clients=SESSIONS, seconds=SESSIONS_SECONDS)[1]
             counted = [second[1] for second in timeline[SESSIONS_WARM:-1]]
-            rates[method.name].append(statistics.mean(counted))
+            if number > 0:
+                rates[method.name].append(statistics.mean(counted))
             paired.server.settle(method)
     btree, hybrid = rates.values()
     ratios = [h / b for b, h in zip(btree, hybrid)]

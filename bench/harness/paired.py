@@ -6,6 +6,9 @@ of transactions, and its ratio is that of two such figures.  Medians of the roun
 are reported.  CPU time is that of all processes of the server, those that have
 ended among them.  A hybrid slice ends when the merges that it has asked for have
 ended, and hybridindex.quiet_time is off: no merge falls into a slice of btree.
+
+A first round does not count.  It follows a checkpoint, so it logs most pages whole.
+With --checkpoint each round begins so, as if checkpoints were some seconds apart.
 """
 import statistics
 
@@ -26,6 +29,7 @@ def add_arguments(parser, rows=1_000_000):
     parser.add_argument("--slices", type=int, default=5, help="of each method in a round (5)")
     parser.add_argument("--seconds", type=int, default=2, help="of a slice (2)")
     parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--checkpoint", action="store_true", help="before each round, not only before a first one")
     parser.add_argument("--restart-command", help="restarts the server; without it, shared_buffers is what it is")
 
 
@@ -97,9 +101,11 @@ class Paired:
 
     def begin(self):
         self.change(SETTINGS, RESTARTED)
-        print("%s; shared_buffers %s; %d rows, %d clients, %d rounds of %d slices of %d s\n" % (
+        print("%s; shared_buffers %s; %d rows, %d clients, %d rounds of %d slices of %d s, "
+              "checkpoints: %s\n" % (
             self.server.value("SELECT split_part(version(), ' on ', 1)"), self.server.value("SHOW shared_buffers"),
-            self.options.rows, self.options.clients, self.options.rounds, self.options.slices, self.options.seconds))
+            self.options.rows, self.options.clients, self.options.rounds, self.options.slices, self.options.seconds,
+                  "each round" if self.options.checkpoint else "before a first round that does not count"))
 
     def end(self):
         for method in [*self.methods, self.heap]:
@@ -135,13 +141,17 @@ class Paired:
         return Slice(cpu, float(server.value(WAL)) - wal, transactions)
 
     def round(self, methods, script, slices=None, **how):
-        """{name: Slice} of one round, after a checkpoint."""
-        self.server.psql("CHECKPOINT")
+        """{name: Slice} of one round."""
+        self.checkpoint()
         sums = {method.name: Slice() for method in methods}
         for number in range(slices or self.options.slices):
             for method in methods if number % 2 == 0 else methods[::-1]:
                 sums[method.name] += self.slice(method, script, **how)
         return sums
+
+    def checkpoint(self):
+        if self.options.checkpoint:
+            self.server.psql("CHECKPOINT")
 
     def merges(self, methods):
         return sum(int(self.server.value(MERGES % method.schema)) for method in methods)
@@ -149,6 +159,8 @@ class Paired:
     def compare(self, name, script, methods=None):
         """All rounds; prints a line of the table that head() begins."""
         methods = methods or self.methods
+        self.server.psql("CHECKPOINT")
+        self.round(methods, script)
         merges = self.merges(methods)
         rounds = [self.round(methods, script) for _ in range(self.options.rounds)]
         print(line(name, rounds, self.merges(methods) - merges), flush=True)
