@@ -18,7 +18,7 @@ CREATE INDEX sf_bad ON sf USING hybrid (k) WITH (filter = surf, filter_suffix = 
 CREATE INDEX sf_bad ON sf USING hybrid (k) WITH (filter = surf, filter_suffix_bits = 33);
 CREATE INDEX sf_k ON sf USING hybrid (k) WITH (filter = 'surf', filter_suffix_bits = 8);
 CREATE INDEX sf_s ON sf USING hybrid (s DESC) WITH (filter = surf, filter_suffix_bits = 9);
-CREATE UNIQUE INDEX sf_t ON sf USING hybrid (ts, sensor) INCLUDE (id) WITH (filter = surf);
+CREATE UNIQUE INDEX sf_t ON sf USING hybrid (ts, sensor) INCLUDE (id) WITH (filter = surf, filter_suffix_bits = 0);
 SET client_min_messages = notice;
 CREATE INDEX sf_n ON sf USING hybrid (n) WITH (filter = surf);
 REINDEX INDEX sf_n;
@@ -112,7 +112,7 @@ INSERT INTO sf (id, ts, sensor) SELECT 1, ts, sensor FROM sf WHERE id = 100;
 INSERT INTO sf (id, ts, sensor) VALUES (40000, '2024-01-01 00:00:01', 0);
 SELECT filter_negatives > 0 FROM hybrid_index_stats('sf_t');
 
--- Each key is found, though filters are asked, and deny most of the others.  Leaves
+-- Each key is found, though filters are asked, and deny most of the others.  Most leaves
 -- of sf_t have too many keys for filters, and sf_n has a comparator column.
 CREATE FUNCTION sf_lookups(index regclass, keys text, OUT wrong bigint, OUT asked boolean, OUT denied boolean) LANGUAGE sql AS $$
 	SELECT wrong, checks > 0.95 * 6 * (present + absent), negatives > 3 * absent FROM hyb_lookups(index, keys)

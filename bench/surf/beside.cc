@@ -97,7 +97,7 @@ report(const char *variant, unsigned nbits, bool ints,
 
 	for (int i = 0; i < 2; i++)
 	{
-		HybFstBuilder *b = hyb_fst_builder_create(resize, nbits, HYB_FST_RATIO);
+		HybFstBuilder *b = hyb_fst_builder_create(resize, nbits);
 		double		t = now();
 		size_t		size;
 

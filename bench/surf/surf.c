@@ -156,7 +156,7 @@ static void
 report(const char *name, unsigned bits, bool ints,
 	   Key *stored, size_t nstored, const Key *asked, size_t nasked)
 {
-	HybFstBuilder *b = hyb_fst_builder_create(resize, bits, HYB_FST_RATIO);
+	HybFstBuilder *b = hyb_fst_builder_create(resize, bits);
 	double		t = now();
 	double		build;
 	double		point;

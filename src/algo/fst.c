@@ -2,16 +2,15 @@
  * fst.c
  *		Opening and searching a Fast Succinct Trie.
  *
- * Whatever bytes an image holds, nothing is read outside it: node numbers and
- * positions that it yields are checked before use, and a child's position lies
- * above its parent's, so that every walk ends.
+ * Whatever bytes an image holds, nothing is read outside it: positions that it yields
+ * are checked before use, and a child's position lies above its parent's, so that
+ * every walk ends.
  */
 #include "algo/fst.h"
 
 /* A node at hand. */
 typedef struct HybFstNode
 {
-	const HybFstDense *dense;	/* or NULL: */
 	uint32_t	start;			/* positions, a terminator's included */
 	uint32_t	n;
 } HybFstNode;
@@ -19,7 +18,7 @@ typedef struct HybFstNode
 /* A label of a node, with what belongs to it. */
 typedef struct HybFstEdge
 {
-	uint32_t	pos;			/* sparse: position */
+	uint32_t	pos;
 	uint8_t		label;
 	bool		child;
 } HybFstEdge;
@@ -29,7 +28,8 @@ typedef enum HybFstEnd
 {
 	HYB_FST_END_DAMAGED,
 	HYB_FST_END_NONE,			/* no key begins with these bytes */
-	HYB_FST_END_LEAF,			/* edge has no child; *depth bytes lead to it */
+	HYB_FST_END_LEAF,			/* at a label without child, which ends *depth
+								 * bytes */
 	HYB_FST_END_NODE			/* at the node that all the bytes lead to */
 } HybFstEnd;
 
@@ -41,7 +41,6 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 {
 	const uint8_t *p = image;
 	HybFstHeader h;
-	uint64_t	dense;
 	uint64_t	labels;
 	uint64_t	blocks;
 	uint64_t	words;
@@ -59,10 +58,6 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 
 	fst->nkeys = h.nkeys;
 	fst->npos = h.npos;
-	fst->nnodes = h.nnodes;
-	fst->ndense = h.ndense;
-	fst->dense_children = h.dense_children;
-	fst->dense_leaves = h.dense_leaves;
 	fst->prefix_len = h.prefix_len;
 	fst->flags = h.flags;
 	fst->suffix_bits = h.suffix_bits;
@@ -71,17 +66,14 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 
 	if (h.flags & HYB_FST_EMPTY_KEY)
 	{
-		if (h.npos != 0 || h.ndense != 0 || h.nnodes != 0 || h.nkeys != 1 ||
-			h.prefix_len != 0)
+		if (h.npos != 0 || h.nkeys != 1 || h.prefix_len != 0)
 			return false;
 	}
-	else if (h.npos + (uint64_t) h.ndense == 0 ||
-			 (h.nnodes == 0) != (h.npos == 0) || h.nnodes > h.npos)
+	else if (h.npos == 0)
 		return false;
 
 	/* places first: pointers to them only if they are in the image */
-	dense = ((uint64_t) sizeof(HybFstHeader) + h.prefix_len + 7) & ~UINT64_C(7);
-	labels = dense + (uint64_t) h.ndense * sizeof(HybFstDense);
+	labels = (uint64_t) sizeof(HybFstHeader) + h.prefix_len;
 	blocks = (labels + h.npos + 7) & ~UINT64_C(7);
 	words = blocks + (uint64_t) fst->nblocks * sizeof(HybFstBlock);
 	suffixes = words + (uint64_t) fst->nwords * 16;
@@ -91,7 +83,6 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 		return false;
 
 	fst->prefix = p + sizeof(HybFstHeader);
-	fst->dense = (const HybFstDense *) (p + dense);
 	fst->labels = p + labels;
 	fst->blocks = (const HybFstBlock *) (p + blocks);
 	fst->words = (const uint64_t *) (p + words);
@@ -107,7 +98,7 @@ fst_word(const HybFst *f, uint32_t w, int which)
 	return f->words[(size_t) w * 2 + which];
 }
 
-/* Has-child bits at sparse positions below pos, pos < npos. */
+/* Has-child bits at positions below pos, pos < npos. */
 static inline uint32_t
 fst_rank(const HybFst *f, uint32_t pos)
 {
@@ -126,15 +117,11 @@ fst_has_child(const HybFst *f, uint32_t pos)
 	return (fst_word(f, pos >> 6, 0) >> (pos & 63)) & 1;
 }
 
-/* ---- nodes of either kind ---- */
+/* ---- nodes ---- */
 
-/*
- * The k-th (from 0) sparse node that begins at or after pos; false if there
- * is none.
- */
+/* The k-th (from 0) node that begins at or after pos; false if there is none. */
 static inline bool
-fst_open_sparse(const HybFst *f, uint32_t pos, uint32_t k,
-				HybFstNode *node)
+fst_open_node(const HybFst *f, uint32_t pos, uint32_t k, HybFstNode *node)
 {
 	uint32_t	w = pos >> 6;
 	uint32_t	c;
@@ -158,7 +145,6 @@ fst_open_sparse(const HybFst *f, uint32_t pos, uint32_t k,
 		c = hyb_popcount64(v);
 	}
 	bit = hyb_select64(v, k) & 63;
-	node->dense = NULL;
 	node->start = w * 64 + bit;
 	if (node->start >= f->npos)
 		return false;
@@ -182,39 +168,21 @@ fst_open_sparse(const HybFst *f, uint32_t pos, uint32_t k,
 static inline bool
 fst_open_root(const HybFst *f, HybFstNode *node)
 {
-	if (f->ndense > 0)
-	{
-		node->dense = f->dense;
-		node->start = node->n = 0;
-		return true;
-	}
-	return fst_open_sparse(f, 0, 0, node);
+	return fst_open_node(f, 0, 0, node);
 }
 
 static inline bool
 fst_terminated(const HybFst *f, const HybFstNode *node)
 {
-	if (node->dense != NULL)
-		return node->dense->terminator != 0;
 	return node->n > 1 && f->labels[node->start] == 0xFF;
 }
 
-/* Below label c of a dense node: child, or what is next to it. */
-static inline uint32_t
-fst_dense_child(const HybFstDense *node, unsigned c, uint32_t *k)
-{
-	unsigned	w = c / 64;
-
-	*k = hyb_popcount64(node->children[w] & ((UINT64_C(1) << (c & 63)) - 1));
-	return node->child + (w > 0 ? node->child_sub[w - 1] : 0);
-}
-
 /*
- * Below a sparse position: its child, or that of the next one that has any, is
- * the *k-th node from the position that is returned.
+ * Below a position: its child, or that of the next one that has any, is the *k-th node
+ * from the position that is returned.
  */
 static inline uint32_t
-fst_sparse_child(const HybFst *f, uint32_t pos, uint32_t *k)
+fst_child(const HybFst *f, uint32_t pos, uint32_t *k)
 {
 	const HybFstBlock *block = &f->blocks[pos / HYB_FST_BLOCK];
 	uint32_t	group = pos % HYB_FST_BLOCK / HYB_FST_GROUP;
@@ -236,33 +204,16 @@ fst_sparse_child(const HybFst *f, uint32_t pos, uint32_t *k)
 }
 
 /*
- * Go on to the child of a sparse position that has one; false if the image is
- * damaged.  Children lie above their parents, so that every walk ends.
+ * Go on to the child of a position that has one; false if the image is damaged.
+ * Children lie above their parents, so that every walk ends.
  */
 static inline bool
-fst_descend_sparse(const HybFst *f, HybFstNode *node, uint32_t pos)
+fst_descend(const HybFst *f, HybFstNode *node, uint32_t pos)
 {
 	uint32_t	k;
-	uint32_t	from = fst_sparse_child(f, pos, &k);
+	uint32_t	from = fst_child(f, pos, &k);
 
-	return fst_open_sparse(f, from, k, node) && node->start > pos;
-}
-
-/* The same for a label of a dense node. */
-static inline bool
-fst_descend_dense(const HybFst *f, HybFstNode *node, unsigned c)
-{
-	const HybFstDense *d = node->dense;
-	uint32_t	k;
-	uint32_t	child = fst_dense_child(d, c, &k);
-
-	if (d->sparse)
-		return fst_open_sparse(f, child, k, node);
-	child += k;
-	if (child >= f->ndense || &f->dense[child] <= d)
-		return false;
-	node->dense = &f->dense[child];
-	return true;
+	return fst_open_node(f, from, k, node) && node->start > pos;
 }
 
 /* ---- labels ---- */
@@ -285,112 +236,51 @@ fst_label_search(const uint8_t *labels, uint32_t n, uint8_t c)
 	return i;
 }
 
+/* The label at a position. */
+static inline HybFstEdge
+fst_edge(const HybFst *f, uint32_t pos)
+{
+	HYB_ASSERT(pos < f->npos);
+	return (HybFstEdge)
+	{
+		pos, f->labels[pos], fst_has_child(f, pos)
+	};
+}
+
+/* The first label, which no node is without. */
+static inline HybFstEdge
+fst_first(const HybFst *f, const HybFstNode *node)
+{
+	return fst_edge(f, node->start + fst_terminated(f, node));
+}
+
 /* First label at or above c, c up to 255; false if none. */
 static inline bool
 fst_find(const HybFst *f, const HybFstNode *node, unsigned c,
 		 HybFstEdge *edge)
 {
-	uint32_t	start;
-	uint32_t	n;
-	uint32_t	i;
+	uint32_t	terminator = fst_terminated(f, node);
+	uint32_t	start = node->start + terminator;
+	uint32_t	n = node->n - terminator;
+	uint32_t	i = fst_label_search(f->labels + start, n, (uint8_t) c);
 
-	if (node->dense != NULL)
-	{
-		unsigned	w = c / 64;
-		uint64_t	v = node->dense->labels[w] & (~UINT64_C(0) << (c & 63));
-
-		while (v == 0)
-		{
-			if (++w > 3)
-				return false;
-			v = node->dense->labels[w];
-		}
-		c = w * 64 + (unsigned) __builtin_ctzll(v);
-		edge->pos = 0;
-		edge->label = (uint8_t) c;
-		edge->child = (node->dense->children[w] >> (c & 63)) & 1;
-		return true;
-	}
-	i = fst_terminated(f, node);
-	start = node->start + i;
-	n = node->n - i;
-	i = c == 0 ? 0 : fst_label_search(f->labels + start, n, (uint8_t) c);
 	if (i >= n)
 		return false;
-	edge->pos = start + i;
-	edge->label = f->labels[edge->pos];
-	edge->child = fst_has_child(f, edge->pos);
+	*edge = fst_edge(f, start + i);
 	return true;
-}
-
-/* The last label; false if there is none. */
-static inline bool
-fst_find_last(const HybFst *f, const HybFstNode *node,
-			  HybFstEdge *edge)
-{
-	if (node->dense != NULL)
-	{
-		int			w = 3;
-
-		while (node->dense->labels[w] == 0)
-			if (--w < 0)
-				return false;
-		edge->pos = 0;
-		edge->label = (uint8_t) (w * 64 + 63 - __builtin_clzll(node->dense->labels[w]));
-		edge->child = (node->dense->children[w] >> (edge->label & 63)) & 1;
-		return true;
-	}
-	edge->pos = node->start + node->n - 1;
-	edge->label = f->labels[edge->pos];
-	edge->child = fst_has_child(f, edge->pos);
-	return true;
-}
-
-/* Leaves before label c of a dense node. */
-static inline uint32_t
-fst_dense_leaves(const HybFstDense *node, unsigned c)
-{
-	uint32_t	leaves = node->leaf_base + (node->terminator != 0);
-	unsigned	last = c / 64;
-
-	for (unsigned w = 0; w < last; w++)
-		leaves += hyb_popcount64(node->labels[w] & ~node->children[w]);
-	return leaves + hyb_popcount64(node->labels[last] & ~node->children[last] &
-								   ((UINT64_C(1) << (c & 63)) - 1));
-}
-
-/* Number of the leaf of an edge without a child. */
-static inline uint32_t
-fst_leaf(const HybFst *f, const HybFstNode *node,
-		 const HybFstEdge *edge)
-{
-	if (node->dense != NULL)
-		return fst_dense_leaves(node->dense, edge->label);
-	return f->dense_leaves + edge->pos - fst_rank(f, edge->pos);
-}
-
-/* Go on to the child of an edge; false if the image is damaged. */
-static inline bool
-fst_descend(const HybFst *f, HybFstNode *node,
-			const HybFstEdge *edge)
-{
-	if (node->dense != NULL)
-		return fst_descend_dense(f, node, edge->label);
-	return fst_descend_sparse(f, node, edge->pos);
 }
 
 /* ---- leaves against keys ---- */
 
-/* The suffix of a leaf; 0 if it has none. */
+/* The suffix of the leaf at a position; 0 if it has none. */
 static inline uint64_t
-fst_leaf_suffix(const HybFst *f, const HybFstNode *node,
-				const HybFstEdge *edge)
+fst_leaf_suffix(const HybFst *f, uint32_t pos)
 {
 	uint32_t	leaf;
 
 	if (f->suffix_bits == 0)
 		return 0;
-	leaf = fst_leaf(f, node, edge);
+	leaf = pos - fst_rank(f, pos);
 	if (leaf >= f->nkeys)
 		return 0;
 	return hyb_bits_get(f->suffixes, (uint64_t) leaf * f->suffix_bits,
@@ -437,51 +327,28 @@ fst_leaf_side(const HybFst *f, uint64_t have, const HybFstCut *cut,
 	return 0;
 }
 
-/* A leaf, `depth` bytes deep, against a cut. */
+/* The leaf at a position, `depth` bytes deep, against a cut. */
 static inline int
-fst_edge_side(const HybFst *f, const HybFstNode *node,
-			  const HybFstEdge *edge, const HybFstCut *cut, uint32_t depth)
+fst_edge_side(const HybFst *f, uint32_t pos, const HybFstCut *cut,
+			  uint32_t depth)
 {
-	return fst_leaf_side(f, fst_leaf_suffix(f, node, edge), cut, depth);
+	return fst_leaf_side(f, fst_leaf_suffix(f, pos), cut, depth);
 }
 
 /* ---- the way down ---- */
 
 /*
- * Follow the bytes [*depth, len) of a key from the root.  Inlined, so that
- * *node and *edge stay in registers.
+ * Follow the bytes [*depth, len) of a key from the root, to *node, or to the leaf at
+ * position *leaf.  Inlined, so that both stay in registers.
  */
 HYB_ALWAYS_INLINE HybFstEnd
 fst_walk(const HybFst *f, const uint8_t *key, uint32_t len,
-		 uint32_t *depth, HybFstNode *node, HybFstEdge *edge)
+		 uint32_t *depth, HybFstNode *node, uint32_t *leaf)
 {
 	uint32_t	d = *depth;
 
 	if (!fst_open_root(f, node))
 		return HYB_FST_END_DAMAGED;
-	while (node->dense != NULL)
-	{
-		unsigned	c;
-
-		if (d == len)
-		{
-			*depth = d;
-			return HYB_FST_END_NODE;
-		}
-		c = key[d++];
-		if (((node->dense->labels[c / 64] >> (c & 63)) & 1) == 0)
-			return HYB_FST_END_NONE;
-		if (((node->dense->children[c / 64] >> (c & 63)) & 1) == 0)
-		{
-			edge->pos = 0;
-			edge->label = (uint8_t) c;
-			edge->child = false;
-			*depth = d;
-			return HYB_FST_END_LEAF;
-		}
-		if (!fst_descend_dense(f, node, c))
-			return HYB_FST_END_DAMAGED;
-	}
 	for (;;)
 	{
 		uint32_t	pos = node->start;
@@ -510,13 +377,11 @@ fst_walk(const HybFst *f, const uint8_t *key, uint32_t len,
 		}
 		if (!fst_has_child(f, pos))
 		{
-			edge->pos = pos;
-			edge->label = c;
-			edge->child = false;
+			*leaf = pos;
 			*depth = d;
 			return HYB_FST_END_LEAF;
 		}
-		if (!fst_descend_sparse(f, node, pos))
+		if (!fst_descend(f, node, pos))
 			return HYB_FST_END_DAMAGED;
 	}
 }
@@ -528,13 +393,13 @@ hyb_fst_lookup(const HybFst *f, const uint8_t *key, uint32_t len)
 {
 	uint32_t	depth = f->prefix_len;
 	HybFstNode	node;
-	HybFstEdge	edge;
+	uint32_t	leaf = 0;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return len == 0;
 	if (len < depth || memcmp(key, f->prefix, depth) != 0)
 		return HYB_ANSWER_NO;
-	switch (fst_walk(f, key, len, &depth, &node, &edge))
+	switch (fst_walk(f, key, len, &depth, &node, &leaf))
 	{
 		case HYB_FST_END_DAMAGED:
 			return HYB_ANSWER_DAMAGED;
@@ -547,7 +412,7 @@ hyb_fst_lookup(const HybFst *f, const uint8_t *key, uint32_t len)
 	}
 
 	return f->suffix_bits == 0 ||
-		fst_leaf_suffix(f, &node, &edge) ==
+		fst_leaf_suffix(f, leaf) ==
 		fst_suffix(key, len, depth, f->suffix_bits, 0);
 }
 
@@ -580,25 +445,23 @@ fst_one_side(const HybFst *f, HybFstNode *node, uint32_t depth,
 		{
 			if (fst_terminated(f, node))
 				return HYB_ANSWER_MAYBE;
-			if (!fst_find(f, node, 0, &edge))
-				return HYB_ANSWER_DAMAGED;
+			edge = fst_first(f, node);
 			if (edge.label != c)
 				return edge.label < c;
 		}
 		else
 		{
-			if (!fst_find_last(f, node, &edge))
-				return HYB_ANSWER_DAMAGED;
+			edge = fst_edge(f, node->start + node->n - 1);
 			if (edge.label != c)
 				return edge.label > c;
 		}
 		depth++;
 		if (!edge.child)
 		{
-			side = fst_edge_side(f, node, &edge, cut, depth);
+			side = fst_edge_side(f, edge.pos, cut, depth);
 			return upper ? side <= 0 : side >= 0;
 		}
-		if (!fst_descend(f, node, &edge))
+		if (!fst_descend(f, node, edge.pos))
 			return HYB_ANSWER_DAMAGED;
 	}
 }
@@ -648,8 +511,7 @@ fst_parted(const HybFst *f, HybFstNode *node, uint32_t depth,
 			return HYB_ANSWER_NO;
 		if (low->side == HYB_CUT_BEFORE && fst_terminated(f, node))
 			return HYB_ANSWER_MAYBE;
-		if (!fst_find(f, node, 0, &edge))
-			return HYB_ANSWER_DAMAGED;
+		edge = fst_first(f, node);
 	}
 	else
 	{
@@ -663,8 +525,8 @@ fst_parted(const HybFst *f, HybFstNode *node, uint32_t depth,
 			HybFilterAnswer answer;
 
 			if (!edge.child)
-				answer = fst_edge_side(f, node, &edge, low, depth + 1) >= 0;
-			else if (!fst_descend(f, &below, &edge))
+				answer = fst_edge_side(f, edge.pos, low, depth + 1) >= 0;
+			else if (!fst_descend(f, &below, edge.pos))
 				answer = HYB_ANSWER_DAMAGED;
 			else
 				answer = fst_one_side(f, &below, depth + 1, low, false);
@@ -679,8 +541,8 @@ fst_parted(const HybFst *f, HybFstNode *node, uint32_t depth,
 		return edge.label < high->key[depth];
 	depth++;
 	if (!edge.child)
-		return fst_edge_side(f, node, &edge, high, depth) <= 0;
-	if (!fst_descend(f, node, &edge))
+		return fst_edge_side(f, edge.pos, high, depth) <= 0;
+	if (!fst_descend(f, node, edge.pos))
 		return HYB_ANSWER_DAMAGED;
 	return fst_one_side(f, node, depth, high, true);
 }
@@ -692,7 +554,7 @@ hyb_fst_range(const HybFst *f, const HybFstCut *low, const HybFstCut *high)
 	uint32_t	common = low->len < high->len ? low->len : high->len;
 	uint64_t	have;
 	HybFstNode	node;
-	HybFstEdge	edge;
+	uint32_t	leaf = 0;
 
 	if (f->flags & HYB_FST_EMPTY_KEY)
 		return low->len == 0 && low->side == HYB_CUT_BEFORE &&
@@ -719,14 +581,14 @@ hyb_fst_range(const HybFst *f, const HybFstCut *low, const HybFstCut *high)
 	/* the way that both have in common */
 	common = depth + hyb_common_prefix(low->key + depth, high->key + depth,
 									   common - depth);
-	switch (fst_walk(f, low->key, common, &depth, &node, &edge))
+	switch (fst_walk(f, low->key, common, &depth, &node, &leaf))
 	{
 		case HYB_FST_END_DAMAGED:
 			return HYB_ANSWER_DAMAGED;
 		case HYB_FST_END_NONE:
 			return HYB_ANSWER_NO;
 		case HYB_FST_END_LEAF:
-			have = fst_leaf_suffix(f, &node, &edge);
+			have = fst_leaf_suffix(f, leaf);
 			return fst_leaf_side(f, have, low, depth) >= 0 &&
 				fst_leaf_side(f, have, high, depth) <= 0;
 		case HYB_FST_END_NODE:

@@ -4,10 +4,9 @@
  *		searched where they lie.  Plain C, no PostgreSQL calls.
  *
  * Zhang et al., "SuRF: Practical Range Query Filtering with Fast Succinct
- * Tries", SIGMOD 2018, and Zhang's dissertation, chapters 3 and 4.  The upper
- * levels are LOUDS-Dense (two bitmaps of 256 bits a node), the lower ones
- * LOUDS-Sparse (label, has-child bit, first-of-node bit); nodes are numbered
- * level by level over both.
+ * Tries", SIGMOD 2018, and Zhang's dissertation, chapters 3 and 4.  All levels are
+ * LOUDS-Sparse: each label has a position, with a has-child bit and a first-of-node
+ * bit.  Nodes lie level by level.
  *
  * Keys are compared by memcmp, a prefix before what it is a prefix of.  A
  * trie holds each key only as far as it takes to tell it from its neighbours:
@@ -17,26 +16,23 @@
  * Image, aligned as words of 64 bits are on the machine, native byte order:
  *
  *		header			HybFstHeader
- *		prefix			bytes that all keys begin with, padded to 8
- *		dense nodes		HybFstDense each
- *		labels			one byte for each sparse position, padded to 8
- *		blocks			HybFstBlock for each 512 sparse positions
- *		words			for each 64 sparse positions 64 has-child bits, then 64
+ *		prefix			bytes that all keys begin with
+ *		labels			one byte for each position; then zeros up to a multiple of 8
+ *		blocks			HybFstBlock for each 512 positions
+ *		words			for each 64 positions 64 has-child bits, then 64
  *						first-of-node bits
  *		suffixes		suffix_bits for each key, in order of leaves (bit
  *						stream of algo/bits.h), and 8 bytes that may be read
  *
- * Nodes lie in the order of their parents' labels.  A group of labels is 128 sparse
- * positions, or 64 labels of a dense node.  The child of a label is found from the
- * first child of its group: as many nodes further as the group has children before
- * it.  This takes the place of the rank of has-child
+ * Nodes lie in the order of their parents' labels.  A group is 128 positions.  The
+ * child of a label is found from the first child of its group: as many nodes further
+ * as the group has children before it.  This takes the place of the rank of has-child
  * bits and the sampled select of first-of-node bits of the paper, which is two
  * dependent walks over the image for each level.
  *
  * A leaf is a label without child, or a terminator: the key that ends at its
- * node.  A sparse node's terminator is a label 0xFF that comes first and is
- * not the only one; a dense node has a flag.  Every node but that of an only,
- * empty key has at least one label besides.
+ * node.  A terminator is a label 0xFF that comes first and is not the only one.
+ * Every node but that of an only, empty key has at least one label besides.
  */
 #ifndef HYB_FST_H
 #define HYB_FST_H
@@ -44,7 +40,7 @@
 #include "algo/bits.h"
 #include "algo/types.h"
 
-#define HYB_FST_MAGIC		0x4654
+#define HYB_FST_MAGIC		0x5346
 #define HYB_FST_EMPTY_KEY	0x02	/* flag: the only key is the empty one */
 
 #define HYB_FST_BLOCK		512 /* positions */
@@ -59,27 +55,8 @@ typedef struct HybFstHeader
 	uint8_t		suffix_bits;	/* of each key */
 	uint32_t	prefix_len;
 	uint32_t	nkeys;
-	uint32_t	npos;			/* sparse positions */
-	uint32_t	nnodes;			/* sparse nodes */
-	uint32_t	ndense;			/* dense nodes */
-	uint32_t	dense_children; /* has-child bits of dense nodes */
-	uint32_t	dense_leaves;	/* leaves of dense nodes */
+	uint32_t	npos;			/* positions */
 } HybFstHeader;
-
-/*
- * The first child at or after a label: a dense node's number, or, in the last
- * dense level, a sparse node's first position; npos if there is none.
- */
-typedef struct HybFstDense
-{
-	uint64_t	labels[4];
-	uint64_t	children[4];
-	uint32_t	child;			/* of labels from 0 on */
-	uint32_t	leaf_base;		/* leaves before this node */
-	uint16_t	child_sub[3];	/* of labels from 64, 128, 192 on, less child */
-	uint8_t		terminator;
-	uint8_t		sparse;			/* children are */
-} HybFstDense;
 
 typedef struct HybFstBlock
 {
@@ -95,17 +72,12 @@ typedef struct HybFst
 {
 	uint32_t	nkeys;
 	uint32_t	npos;
-	uint32_t	nnodes;
-	uint32_t	ndense;
-	uint32_t	dense_children;
-	uint32_t	dense_leaves;
 	uint32_t	prefix_len;
 	uint32_t	flags;
 	uint32_t	suffix_bits;
 	uint32_t	nblocks;
 	uint32_t	nwords;
 	const uint8_t *prefix;
-	const HybFstDense *dense;
 	const uint8_t *labels;
 	const HybFstBlock *blocks;
 	const uint64_t *words;
@@ -160,20 +132,16 @@ typedef struct HybFstBuilder HybFstBuilder;
 /* realloc, for sizes above 0.  Does not return NULL. */
 typedef void *(*HybFstResize) (void *old, size_t size);
 
-/* Size of sparse levels : size of dense levels, at least. */
-#define HYB_FST_RATIO		64
-
 /* Bits of a suffix at most. */
 #define HYB_FST_MAX_SUFFIX	32
 
 /*
- * With HYB_FST_RATIO this is SuRF, the Succinct Range Filter of Zhang et al.: SuRF-Base
- * with no bits of suffix, SuRF-Real with some.  Nothing frees a builder but what
- * `resize` takes memory from.
+ * This is SuRF, the Succinct Range Filter of Zhang et al.: SuRF-Base with no bits of
+ * suffix, SuRF-Real with some.  Nothing frees a builder but what `resize` takes memory
+ * from.
  */
 extern HybFstBuilder *hyb_fst_builder_create(HybFstResize resize,
-											 unsigned suffix_bits,
-											 unsigned ratio);
+											 unsigned suffix_bits);
 
 /* Start over; keeps memory. */
 extern void hyb_fst_builder_reset(HybFstBuilder *builder);

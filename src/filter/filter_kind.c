@@ -27,8 +27,7 @@ surf_resize(void *old, size_t size)
 static void *
 surf_builder_create(const HybIndex *ix)
 {
-	return hyb_fst_builder_create(surf_resize, hyb_filter_suffix_bits(ix->rel),
-								  HYB_FST_RATIO);
+	return hyb_fst_builder_create(surf_resize, hyb_filter_suffix_bits(ix->rel));
 }
 
 static void

@@ -65,23 +65,23 @@ require(bool condition)
 		abort();
 }
 
-/* Nothing frees a builder, so each number of bits has one, and one for dense tries. */
+/* Nothing frees a builder, so each number of bits has one. */
 static HybFstBuilder *
-builder_of(unsigned suffix, bool dense)
+builder_of(unsigned suffix)
 {
-	static HybFstBuilder *builders[HYB_FST_MAX_SUFFIX + 1][2];
-	HybFstBuilder **place = &builders[suffix][dense];
+	static HybFstBuilder *builders[HYB_FST_MAX_SUFFIX + 1];
+	HybFstBuilder **place = &builders[suffix];
 
 	if (*place == NULL)
-		*place = hyb_fst_builder_create(resize, suffix, dense ? 0 : HYB_FST_RATIO);
+		*place = hyb_fst_builder_create(resize, suffix);
 	hyb_fst_builder_reset(*place);
 	return *place;
 }
 
 static void
-check_keys(Key *keys, uint32_t n, unsigned suffix, bool dense)
+check_keys(Key *keys, uint32_t n, unsigned suffix)
 {
-	HybFstBuilder *b = builder_of(suffix, dense);
+	HybFstBuilder *b = builder_of(suffix);
 	uint32_t	distinct = 0;
 	size_t		size;
 	uint8_t    *image;
@@ -153,7 +153,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			at += len;
 		}
 		qsort(keys, n, sizeof(Key), compare_keys);
-		check_keys(keys, n, how >> 1 & 31, (how & 0x80) != 0);
+		check_keys(keys, n, how >> 1 & 31);
 	}
 	return 0;
 }

@@ -357,7 +357,7 @@ test_suffix_rates(void)
 	size_t		size;
 	HybFst		fst;
 
-	b = hyb_fst_builder_create(resize, 16, HYB_FST_RATIO);
+	b = hyb_fst_builder_create(resize, 16);
 	make_keys(0, MAXKEYS);
 	for (int i = 0; i < nkeys; i += 2)
 		(void) hyb_fst_builder_add(b, keys[i].data, keys[i].len);
@@ -524,8 +524,7 @@ test_long(const char *name)
 		HybFst		fst;
 
 		if (b == NULL)
-			b = builders[variant] = hyb_fst_builder_create(resize, suffixes[variant],
-														   HYB_FST_RATIO);
+			b = builders[variant] = hyb_fst_builder_create(resize, suffixes[variant]);
 		hyb_fst_builder_reset(b);
 		for (size_t i = 0; i < nmany; i++)
 			(void) hyb_fst_builder_add(b, many[i].data, many[i].len);
@@ -577,35 +576,32 @@ int
 main(int argc, char **argv)
 {
 	static const int sizes[] = {0, 1, 2, 3, 17, 300, MAXKEYS};
-	static const unsigned ratios[] = {HYB_FST_RATIO, 0, 1000000};
 
 	/* static, as all builders here: nothing frees them */
-	static HybFstBuilder *all_builders[SUFFIXES][3];
+	static HybFstBuilder *builders[SUFFIXES];
 
 	for (int variant = 0; variant < SUFFIXES; variant++)
 	{
 		unsigned	suffix = suffixes[variant];
-		HybFstBuilder **builders = all_builders[variant];
+		HybFstBuilder *b = builders[variant] = hyb_fst_builder_create(resize, suffix);
 
-		for (int i = 0; i < 3; i++)
-			builders[i] = hyb_fst_builder_create(resize, suffix, ratios[i]);
 		for (int shape = 0; shape < 7; shape++)
 			for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 			{
 				make_keys(shape, sizes[i]);
-				hyb_fst_builder_reset(builders[i % 3]);
-				test_set(builders[i % 3], shape, suffix);
+				hyb_fst_builder_reset(b);
+				test_set(b, shape, suffix);
 			}
 
 		/* the empty key alone, and order */
 		nkeys = 1;
 		keys[0].len = 0;
-		hyb_fst_builder_reset(builders[0]);
-		test_set(builders[0], 1, suffix);
-		hyb_fst_builder_reset(builders[0]);
-		CHECK(hyb_fst_builder_add(builders[0], (const uint8_t *) "b", 1), "add");
-		CHECK(!hyb_fst_builder_add(builders[0], (const uint8_t *) "a", 1), "not ascending");
-		CHECK(hyb_fst_builder_finish(builders[0]) == 0, "finish after failure");
+		hyb_fst_builder_reset(b);
+		test_set(b, 1, suffix);
+		hyb_fst_builder_reset(b);
+		CHECK(hyb_fst_builder_add(b, (const uint8_t *) "b", 1), "add");
+		CHECK(!hyb_fst_builder_add(b, (const uint8_t *) "a", 1), "not ascending");
+		CHECK(hyb_fst_builder_finish(b) == 0, "finish after failure");
 	}
 	test_suffix_rates();
 	if (getenv("HYB_FST_CHECKS") != NULL)
