@@ -45,41 +45,32 @@ hyb_fst_open(HybFst *fst, const void *image, size_t size)
 	uint64_t	blocks;
 	uint64_t	words;
 	uint64_t	suffixes;
-	uint64_t	suffix_bits;
-	uint64_t	end;
 
 	if (size < sizeof(h) || (uintptr_t) image % WORD_ALIGNMENT != 0)
 		return false;
 	memcpy(&h, image, sizeof(h));
-	if (h.magic != HYB_FST_MAGIC || h.size > size ||
-		(h.flags & ~HYB_FST_EMPTY_KEY) != 0 || h.nkeys == 0 ||
+	if (h.magic != HYB_FST_MAGIC || h.nkeys == 0 ||
 		h.suffix_bits > HYB_FST_MAX_SUFFIX)
+		return false;
+	if (h.npos == 0 && (h.nkeys != 1 || h.prefix_len != 0))
 		return false;
 
 	fst->nkeys = h.nkeys;
 	fst->npos = h.npos;
 	fst->prefix_len = h.prefix_len;
-	fst->flags = h.flags;
 	fst->suffix_bits = h.suffix_bits;
 	fst->nwords = (uint32_t) (((uint64_t) h.npos + 63) / 64);
 	fst->nblocks = (fst->nwords + 7) / 8;
 
-	if (h.flags & HYB_FST_EMPTY_KEY)
-	{
-		if (h.npos != 0 || h.nkeys != 1 || h.prefix_len != 0)
-			return false;
-	}
-	else if (h.npos == 0)
-		return false;
-
 	/* places first: pointers to them only if they are in the image */
 	labels = (uint64_t) sizeof(HybFstHeader) + h.prefix_len;
-	blocks = (labels + h.npos + 7) & ~UINT64_C(7);
+	suffixes = labels + h.npos;
+	blocks = suffixes;
+	if (h.npos > 0)
+		blocks += ((uint64_t) h.nkeys * h.suffix_bits + 7) / 8;
+	blocks = (blocks + 7) & ~UINT64_C(7);
 	words = blocks + (uint64_t) fst->nblocks * sizeof(HybFstBlock);
-	suffixes = words + (uint64_t) fst->nwords * 16;
-	suffix_bits = (uint64_t) h.nkeys * h.suffix_bits;
-	end = suffixes + (suffix_bits > 0 ? (suffix_bits + 7) / 8 + 8 : 0);
-	if (end > h.size)
+	if (words + (uint64_t) fst->nwords * 16 > size)
 		return false;
 
 	fst->prefix = p + sizeof(HybFstHeader);
@@ -395,7 +386,7 @@ hyb_fst_lookup(const HybFst *f, const uint8_t *key, uint32_t len)
 	HybFstNode	node;
 	uint32_t	leaf = 0;
 
-	if (f->flags & HYB_FST_EMPTY_KEY)
+	if (f->npos == 0)
 		return len == 0;
 	if (len < depth || memcmp(key, f->prefix, depth) != 0)
 		return HYB_ANSWER_NO;
@@ -556,7 +547,7 @@ hyb_fst_range(const HybFst *f, const HybFstCut *low, const HybFstCut *high)
 	HybFstNode	node;
 	uint32_t	leaf = 0;
 
-	if (f->flags & HYB_FST_EMPTY_KEY)
+	if (f->npos == 0)
 		return low->len == 0 && low->side == HYB_CUT_BEFORE &&
 			(high->len > 0 || high->side != HYB_CUT_BEFORE);
 	if (depth > 0)

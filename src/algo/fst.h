@@ -17,12 +17,12 @@
  *
  *		header			HybFstHeader
  *		prefix			bytes that all keys begin with
- *		labels			one byte for each position; then zeros up to a multiple of 8
+ *		labels			one byte for each position
+ *		suffixes		suffix_bits for each key, in order of leaves (bit stream of
+ *						algo/bits.h); then zeros up to a multiple of 8
  *		blocks			HybFstBlock for each 512 positions
  *		words			for each 64 positions 64 has-child bits, then 64
  *						first-of-node bits
- *		suffixes		suffix_bits for each key, in order of leaves (bit
- *						stream of algo/bits.h), and 8 bytes that may be read
  *
  * Nodes lie in the order of their parents' labels.  A group is 128 positions.  The
  * child of a label is found from the first child of its group: as many nodes further
@@ -32,7 +32,8 @@
  *
  * A leaf is a label without child, or a terminator: the key that ends at its
  * node.  A terminator is a label 0xFF that comes first and is not the only one.
- * Every node but that of an only, empty key has at least one label besides.
+ * Every node has at least one label besides.  The trie of an only, empty key has no
+ * node, and stores no suffix.
  */
 #ifndef HYB_FST_H
 #define HYB_FST_H
@@ -40,8 +41,7 @@
 #include "algo/bits.h"
 #include "algo/types.h"
 
-#define HYB_FST_MAGIC		0x5346
-#define HYB_FST_EMPTY_KEY	0x02	/* flag: the only key is the empty one */
+#define HYB_FST_MAGIC		0xF5
 
 #define HYB_FST_BLOCK		512 /* positions */
 #define HYB_FST_GROUP		128 /* positions */
@@ -49,13 +49,11 @@
 
 typedef struct HybFstHeader
 {
-	uint32_t	size;			/* of the image */
-	uint16_t	magic;
-	uint8_t		flags;
+	uint8_t		magic;
 	uint8_t		suffix_bits;	/* of each key */
-	uint32_t	prefix_len;
+	uint16_t	prefix_len;
 	uint32_t	nkeys;
-	uint32_t	npos;			/* positions */
+	uint32_t	npos;			/* positions; 0: the only key is the empty one */
 } HybFstHeader;
 
 typedef struct HybFstBlock
@@ -73,7 +71,6 @@ typedef struct HybFst
 	uint32_t	nkeys;
 	uint32_t	npos;
 	uint32_t	prefix_len;
-	uint32_t	flags;
 	uint32_t	suffix_bits;
 	uint32_t	nblocks;
 	uint32_t	nwords;

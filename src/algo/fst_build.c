@@ -47,9 +47,10 @@ struct HybFstBuilder
 	uint32_t	prefix_len;		/* levels left out */
 	HybFstHeader header;
 	size_t		labels_off;
+	size_t		suffixes_off;
 	size_t		blocks_off;
 	size_t		words_off;
-	size_t		suffixes_off;
+	size_t		size;
 };
 
 HybFstBuilder *
@@ -72,8 +73,6 @@ hyb_fst_builder_reset(HybFstBuilder *b)
 		b->levels[i].npos = 0;
 		b->levels[i].nleaves = 0;
 	}
-	if (b->levels_alloc > 0)
-		b->levels[0].nleaves = 0;	/* of an only, empty key */
 	b->nlevels = 0;
 	b->nkeys = 0;
 	b->npositions = 0;
@@ -267,14 +266,7 @@ finish_levels(HybFstBuilder *b)
 {
 	b->prefix_len = 0;
 	if (b->nkeys == 1 && b->len == 0)
-	{
-		b->header.flags |= HYB_FST_EMPTY_KEY;
-		b->lcp = 0;
-		level_use(b, 0);
-		level_add_suffix(b, &b->levels[0], leaf_suffix(b, 0));
-		b->nlevels = 0;
 		return true;
-	}
 
 	/* an only key ends after its first byte */
 	insert_pending(b, b->nkeys == 1 ? 0 : b->lcp);
@@ -294,7 +286,6 @@ hyb_fst_builder_finish(HybFstBuilder *b)
 {
 	HybFstHeader *h = &b->header;
 	uint32_t	nwords;
-	uint64_t	suffixes = b->nkeys * b->suffix_bits;
 	uint64_t	size;
 
 	if (b->nkeys == 0 || b->failed)
@@ -306,20 +297,18 @@ hyb_fst_builder_finish(HybFstBuilder *b)
 	h->nkeys = (uint32_t) b->nkeys;
 	if (!finish_levels(b))
 		return 0;
-	h->prefix_len = b->prefix_len;
+	h->prefix_len = (uint16_t) b->prefix_len;
 	h->npos = (uint32_t) b->npositions - b->prefix_len;
 
 	nwords = (h->npos + 63) / 64;
 	b->labels_off = sizeof(HybFstHeader) + b->prefix_len;
-	b->blocks_off = ALIGN8(b->labels_off + h->npos);
+	b->suffixes_off = b->labels_off + h->npos;
+	size = h->npos > 0 ? (b->nkeys * b->suffix_bits + 7) / 8 : 0;
+	b->blocks_off = ALIGN8(b->suffixes_off + size);
 	b->words_off = b->blocks_off +
 		(size_t) ((nwords + 7) / 8) * sizeof(HybFstBlock);
-	b->suffixes_off = b->words_off + (size_t) nwords * 16;
-	size = ALIGN8(b->suffixes_off + (suffixes > 0 ? (suffixes + 7) / 8 + 8 : 0));
-	if (size > UINT32_MAX)
-		return 0;
-	h->size = (uint32_t) size;
-	return h->size;
+	b->size = b->words_off + (size_t) nwords * 16;
+	return b->size;
 }
 
 /* A place in the sequence of nodes. */
@@ -420,9 +409,6 @@ write_suffixes(const HybFstBuilder *b, uint8_t *out)
 
 	if (b->suffix_bits == 0)
 		return;
-	if (b->nlevels == 0)
-		hyb_bits_put(out, 0, b->suffix_bits,
-					 hyb_bits_get(b->levels[0].suffixes, 0, b->suffix_bits));
 	for (uint32_t l = b->prefix_len; l < b->nlevels; l++)
 	{
 		const Level *level = &b->levels[l];
@@ -444,8 +430,8 @@ hyb_fst_builder_write(const HybFstBuilder *b, void *image)
 {
 	uint8_t    *out = image;
 
-	HYB_ASSERT(((uintptr_t) image & 7) == 0 && b->header.size > 0 && !b->failed);
-	memset(out, 0, b->header.size);
+	HYB_ASSERT(((uintptr_t) image & 7) == 0 && b->size > 0 && !b->failed);
+	memset(out, 0, b->size);
 	memcpy(out, &b->header, sizeof(HybFstHeader));
 	for (uint32_t i = 0; i < b->prefix_len; i++)
 		out[sizeof(HybFstHeader) + i] = b->levels[i].labels[0];
@@ -590,10 +576,11 @@ hyb_fst_verify(const HybFst *f)
 	Walk		walk = {f, 0, 0, 0};
 	uint32_t	nodes = 0;
 
-	if (f->flags & HYB_FST_EMPTY_KEY)
+	if (f->npos == 0)
 		return NULL;
-	if (!all_zero(f->labels + f->npos, (const uint8_t *) f->blocks))
-		return "there are labels after the last position";
+	if (!all_zero(f->suffixes + ((uint64_t) f->nkeys * f->suffix_bits + 7) / 8,
+				  (const uint8_t *) f->blocks))
+		return "there are bytes after the last suffix";
 
 	/*
 	 * Each child lies behind its parent, and is the node after the last
