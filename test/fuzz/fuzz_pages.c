@@ -421,7 +421,7 @@ hyb_fuzz_seed(unsigned i, uint8_t *data, size_t max)
 			bool		points = f == 1;
 			Size		size;
 
-			fst = hyb_fst_builder_create(resize, 4 * style, HYB_FST_RATIO);
+			fst = hyb_fst_builder_create(resize, 4 * style);
 			for (unsigned e = 0; e < 200; e++)
 			{
 				HybValue	vals[2];
