@@ -219,11 +219,11 @@ EOF
 # first node joins it: the node's first leaf goes on to stand for their range.
 {
 	run($node, 'TRUNCATE q', 'CREATE TABLE j (k numeric, pad bytea)', "INSERT INTO j SELECT i * 10, string_agg(decode(md5(i || '.' || n), 'hex'), '') FROM generate_series(1, 1500) i, generate_series(1, 160) n GROUP BY i",
-		'CREATE INDEX j_k ON j USING hybrid (k) INCLUDE (pad)', 'DELETE FROM j WHERE k > 7500 AND k <= 9600', 'VACUUM j', "SELECT hybrid_merge('j_k')");
+		'CREATE INDEX j_k ON j USING hybrid (k) INCLUDE (pad)', 'DELETE FROM j WHERE k > 8700 AND k <= 10800', 'VACUUM j', "SELECT hybrid_merge('j_k')");
 	is($node->safe_psql('postgres', "SELECT inner_pages FROM hybrid_index_stats('j_k')"), '3', 'there are two nodes');
-	run($node, 'DELETE FROM j WHERE k < 7000');
-	my $inserter = start_inserter('INSERT INTO j VALUES (9005)');
-	my $reader = start_reader('SELECT k FROM j WHERE k BETWEEN 9001 AND 9009');
+	run($node, 'DELETE FROM j WHERE k < 8200');
+	my $inserter = start_inserter('INSERT INTO j VALUES (10205)');
+	my $reader = start_reader('SELECT k FROM j WHERE k BETWEEN 10201 AND 10209');
 	run($node, 'VACUUM j', "SELECT hybrid_merge('j_k')");
 	is($node->safe_psql('postgres', "SELECT inner_pages FROM hybrid_index_stats('j_k')"), '1', 'one is left');
 	one_fails('joined nodes', let_end($reader) + let_end($inserter), $reader, $inserter);
