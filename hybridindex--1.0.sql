@@ -617,6 +617,10 @@ CREATE FUNCTION hybrid_index_stats(index regclass,
 	OUT unique_above bigint,
 	OUT unique_absent bigint,
 	OUT unique_present bigint,
+	OUT unique_denied bigint,
+	OUT unique_false_positives bigint,
+	OUT membership_bytes bigint,
+	OUT membership_making_bytes bigint,
 	OUT fill double precision,
 	OUT levels integer,
 	OUT upper_entries bigint,
@@ -688,7 +692,8 @@ CREATE FUNCTION hybrid_memory_info(
 	OUT slot_bytes bigint,
 	OUT control_bytes bigint,
 	OUT hot_bytes bigint,
-	OUT hot_used_bytes bigint)
+	OUT hot_used_bytes bigint,
+	OUT membership_bytes bigint)
 RETURNS record
 AS 'MODULE_PATHNAME', 'hybrid_memory_info'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

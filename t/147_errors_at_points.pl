@@ -52,7 +52,7 @@ my %works = (
 
 # Only with other processes, or with more than a short test can have.
 my %elsewhere = map { $_ => 1 } qw(survey-page build-scan build-range worker-done worker-leaves quiet-asked quiet-moved claim-left merge-help
-	learn-lock delta-pin delta-pinned hot-publish shared-locked);
+	learn-lock delta-pin delta-pinned hot-publish shared-locked membership-denied membership-begins membership-begun membership-reads membership-read);
 
 # At a point: what is there before, what is done, and what follows.
 sub at

@@ -207,6 +207,8 @@ extern void hyb_check_filter_leaf(HybCheck *check);
 /* It does not deny a key of the leaf; items [first, last) of a row of prefixes. */
 extern void hyb_check_filter_key(HybCheck *check, const uint8 *key,
 								 uint32 keylen, int position);
+extern void hyb_check_membership(HybCheck *check, BlockNumber block, const uint8 *key,
+								 uint32 keylen, const ItemPointerData *tid);
 extern void hyb_check_filter_items(HybCheck *check, int row, int first, int last);
 
 /* ---- check_log.c ---- */

@@ -1,6 +1,6 @@
 /*
  * check_filter.c
- *		hybrid_index_check: filter pages.
+ *		hybrid_index_check: filter pages, and the membership filter.
  *
  * A filter page belongs to one level-1 node, its images to neighbouring
  * leaves; each image is sound by itself, and denies no key of its leaf.
@@ -8,6 +8,7 @@
 #include "base/compat.h"
 
 #include "check/check.h"
+#include "log/unique_lock.h"
 #include "storage/bufmgr.h"
 
 /*
@@ -185,6 +186,16 @@ denies(HybCheck *check, int position)
 				   "The filter at position %d denies the key at position %d of leaf %u.",
 				   check->filter_child->filter_slot, position,
 				   check->filter_child->block);
+}
+
+void
+hyb_check_membership(HybCheck *check, BlockNumber block, const uint8 *key,
+					 uint32 keylen, const ItemPointerData *tid)
+{
+	if (tid != NULL && hyb_unique_is_denied(check->ix, key, keylen))
+		hyb_check_fail(check, block,
+					   "The membership filter denies the key of the entry that leads to heap tuple (%u,%u).",
+					   HYB_TID_PARTS(tid));
 }
 
 void

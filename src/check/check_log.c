@@ -375,6 +375,7 @@ hyb_check_fresh_next(HybCheck *check)
 	if (dynamic)
 		against_log(check, item);
 	hyb_check_live(check, hyb_check_hash(check, pos.key, item->len), &pos.tid);
+	hyb_check_membership(check, item->ref.block, pos.key, item->keylen, &pos.tid);
 	hyb_pos_copy(&check->fresh_at, &check->fresh_key, &pos);
 	hyb_runs_next(&check->fresh);
 }

@@ -70,6 +70,7 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 	int			first = hyb_leaf_row_start(&check->leaf, row);
 	int			last = hyb_leaf_row_start(&check->leaf, row + 1);
 	ItemPointerData *tids = check->leaf_tids;
+	const ItemPointerData *live = NULL;
 	MemoryContext old_context;
 	uint64		hash = 0;
 	uint32		keylen;
@@ -130,8 +131,9 @@ check_row(HybCheck *check, BlockNumber blkno, int row, const HybPos *low,
 		if (hyb_leaf_is_tombstone(&check->leaf, i))
 			check->tombstones++;
 		else if (check->level == 0)
-			hyb_check_live(check, hash, &tids[i]);
+			hyb_check_live(check, hash, live = &tids[i]);
 	}
+	hyb_check_membership(check, blkno, check->entry.data, keylen, live);
 
 	check->last_key.len = 0;
 	hyb_buf_append(&check->last_key, check->entry.data, keylen);

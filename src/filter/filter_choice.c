@@ -93,7 +93,7 @@ checks_find_nothing(const HybIndex *ix, bool has)
 
 	hyb_log_stats(unconstify(HybIndex *, ix), true, &stats);
 	absent = stats.counters[HYB_UNIQUE_ABSENT];
-	all = absent + stats.counters[HYB_UNIQUE_ABOVE] +
+	all = absent + stats.counters[HYB_UNIQUE_ABOVE] + stats.counters[HYB_UNIQUE_DENIED] +
 		stats.counters[HYB_UNIQUE_PRESENT];
 	if (all < CHECKS_KNOWN)
 		return has;
@@ -126,7 +126,7 @@ points_pay(const HybIndex *ix, int nlevels)
 	return leaves > (has ? SIZE_OFF : SIZE_ON) * NBuffers &&
 		(nlevels > 1 ||
 		 entries > (has ? ENTRIES_OFF : ENTRIES_ON) * leaves ||
-		 (has && log_bytes < hyb_arena_budget() / SMALL_MERGE)) &&
+		 (has && log_bytes < hyb_arena_tree_budget() / SMALL_MERGE)) &&
 		checks_find_nothing(ix, has);
 }
 

@@ -61,18 +61,21 @@ typedef enum HybProbeOutcome
 #define HYB_PROBE_OUTCOMES			3
 
 /*
- * What a uniqueness check met in the static stage.  Counted behind the outcomes
- * of questions, for hyb_filter_kind_of_level.
+ * What a uniqueness check met: first in the static stage, for
+ * hyb_filter_kind_of_level.  Counted behind the outcomes of questions.
  */
 typedef enum HybUniqueOutcome
 {
 	HYB_UNIQUE_ABOVE = HYB_PROBE_OUTCOMES,	/* the key lies above all of it,
 											 * so no leaf was sought */
 	HYB_UNIQUE_ABSENT,			/* nothing */
-	HYB_UNIQUE_PRESENT			/* entries of the key, dead or alive */
+	HYB_UNIQUE_PRESENT,			/* entries of the key, dead or alive */
+	HYB_UNIQUE_DENIED,			/* the membership filter says that no run has
+								 * the key: nothing was searched */
+	HYB_UNIQUE_FALSE_POSITIVE	/* it says "maybe", but no run had it */
 } HybUniqueOutcome;
 
-#define HYB_UNIQUE_OUTCOMES			3
+#define HYB_UNIQUE_OUTCOMES			5
 
 /* When the library is loaded. */
 extern void hyb_filter_use_init(void);

@@ -212,7 +212,7 @@ append_checked(Flush *flush, int first, int end)
 	Assert(n > 0 && end <= flush->gather->nkeys);
 	if (n == 1)
 		return append_one(flush, first);
-	if (hyb_unique_enter_all(tickets, n))
+	if (hyb_unique_enter_all(flush->ix, tickets, n))
 	{
 		while (first < end)
 		{

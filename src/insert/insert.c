@@ -11,6 +11,7 @@
 #include "access/htup_details.h"
 #include "access/toast_internals.h"
 #include "base/memory.h"
+#include "filter/filter_choice.h"
 #include "insert/gather.h"
 #include "insert/insertion.h"
 #include "key/encoded.h"
@@ -152,12 +153,11 @@ may_gather(const HybIndex *ix, const HybUniqueRow *row)
 }
 
 /*
- * Gathers the entry if that is possible.  The first entry of a statement is
- * appended at once, so a statement of one row pays nothing for gathering.
+ * Are entries of the statement gathered now?  Its first one is appended at once, so a
+ * statement of one row pays nothing for gathering.
  */
 static inline bool
-gather(InsertState *state, Relation heap, const HybEntry *entry,
-	   const HybUniqueTicket *ticket)
+gathers(InsertState *state, Relation heap)
 {
 	if (!state->several)
 	{
@@ -168,8 +168,7 @@ gather(InsertState *state, Relation heap, const HybEntry *entry,
 			 is_only_unique(state->ix->rel, heap));
 		return false;
 	}
-	return state->gathers && hyb_gather_possible(state->ix, heap) &&
-		hyb_gather_add(&state->gatherer, heap, entry, ticket);
+	return state->gathers && hyb_gather_possible(state->ix, heap);
 }
 
 /* ---- how long an entry may be ---- */
@@ -315,6 +314,8 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	HybIndex   *ix = state->ix;
 	HybEntry	entry;
 	bool		is_unique = true;
+	bool		gathering;
+	bool		entered = false;
 	bool		full;
 	HybUniqueTicket ticket = HYB_UNIQUE_NO_TICKET;
 	HybUniqueRow row = {
@@ -334,19 +335,32 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	Assert(ItemPointerIsValid(heap_tid) && entry.keylen > 0 && entry.keylen <= entry.len);
 	hyb_check_entry_size(ix, heap, values, isnull, state->entry.len, heap_tid);
 
+	/* may look at the catalog: not with a partition locked */
+	gathering = may_gather(ix, &row) && gathers(state, heap);
 	if (check_unique != UNIQUE_CHECK_NO && hyb_unique_may_conflict(ix, isnull))
 	{
 		begin_check(ix, &row, &ticket);
-		is_unique = hyb_unique_check(ix, &row, unique_buffers(state), &ticket);
+		/* of an unchanged key there is an entry of an older row version */
+		entered = !index_unchanged && hyb_unique_enter_absent(&ticket);
+		if (entered)
+			hyb_log_count(ix, HYB_UNIQUE_DENIED);
+		else
+			is_unique = hyb_unique_check(ix, &row, unique_buffers(state), &ticket);
 	}
 	if (check_unique == UNIQUE_CHECK_EXISTING)
 		return is_unique;
 	Assert(entry.len <= HYB_MAX_ENTRY_SIZE);
 
-	if (may_gather(ix, &row) && gather(state, heap, &entry, &ticket))
-		return true;
+	if (gathering)
+	{
+		if (entered)
+			hyb_unique_keep(&ticket);
+		entered = false;
+		if (hyb_gather_add(&state->gatherer, heap, &entry, &ticket))
+			return true;
+	}
 	/* a possible conflict stays one, whatever was appended since */
-	while (!hyb_unique_enter(&ticket, !is_unique))
+	while (!entered && !hyb_unique_enter(&ticket, !is_unique))
 		is_unique = hyb_unique_check(ix, &row, unique_buffers(state), &ticket);
 	full = hyb_delta_append(ix, &entry);
 	hyb_unique_leave(&ticket);

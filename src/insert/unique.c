@@ -64,6 +64,7 @@ typedef struct UniqueSearch
 	HybPos		high;
 	bool		found_self;		/* met our own entry */
 	bool		in_static;		/* entries of the key are in the static stage */
+	bool		in_log;			/* and in the log */
 	SnapshotData dirty;
 	TransactionId xwait;
 
@@ -524,6 +525,7 @@ search_log(UniqueSearch *search, const HybVersion *version)
 
 		if (!hyb_log_fetch(search->ix, version, &fetch, batch))
 			return SEARCH_AGAIN;
+		search->in_log |= batch->nitems > 0;
 		for (int i = 0; i < batch->nitems && result == SEARCH_UNIQUE; i++)
 			result = check_fetched(search, &batch->items[i]);
 		if (result != SEARCH_UNIQUE || batch->complete)
@@ -671,6 +673,7 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 
 	search.buffers = buffers;
 	search.found_self = false;
+	search.in_log = false;
 	Assert(row->check != UNIQUE_CHECK_NO && entry->keylen > 0 && entry->keylen <= entry->len);
 	search.xwait = InvalidTransactionId;
 	search.ix = ix;
@@ -703,6 +706,8 @@ hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 			meet_duplicate(&search, result);
 		}
 	}
+	if (ticket->maybe && !search.in_static && !search.in_log)
+		hyb_log_count(ix, HYB_UNIQUE_FALSE_POSITIVE);
 	if (!existing)
 		HYB_POINT("unique-checked");
 

@@ -28,6 +28,7 @@
 #include "log/log.h"
 #include "log/own_trees.h"
 #include "log/stage_access.h"
+#include "log/unique_lock.h"
 #include "miscadmin.h"
 #include "store/meta.h"
 #include "store/space.h"
@@ -496,6 +497,7 @@ hyb_delta_append(HybIndex *ix, const HybEntry *entry)
 
 	HYB_POINT("append");
 	Assert(entry->len > 0 && entry->len <= HYB_MAX_ENTRY_SIZE);
+	hyb_unique_assert_added(ix, entry->bytes, entry->keylen);
 	appending.len = hyb_delta_image(entry, image);
 	return append(ix, &appending);
 }

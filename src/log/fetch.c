@@ -136,6 +136,19 @@ flush_counters(HybCache *cache, HybStage *stage, uint32 least)
 	}
 }
 
+void
+hyb_log_publish_counters(HybIndex *ix)
+{
+	HybCache   *cache = hyb_cache_get(ix);
+
+	if (!hyb_slot_find(cache) ||
+		!LWLockConditionalAcquire(&cache->shared->lock, LW_SHARED))
+		return;
+	if (hyb_slot_valid(cache))
+		flush_counters(cache, &cache->shared->stage, HYB_COUNTER_FLUSH);
+	LWLockRelease(&cache->shared->lock);
+}
+
 /*
  * Is the active generation known to be empty, without locking anything?
  *

@@ -215,8 +215,8 @@ static bool
 memory_is_short(void)
 {
 	return hyb_directory == NULL || hyb_test_short_logs ||
-		hyb_arena_used() + HYB_TREE_RESERVE * HYB_CHUNK_SIZE >
-		hyb_arena_budget() / 8 * HYB_SHORT_EIGHTHS;
+		hyb_arena_tree_used() + HYB_TREE_RESERVE * HYB_CHUNK_SIZE >
+		hyb_arena_tree_budget() / 8 * HYB_SHORT_EIGHTHS;
 }
 
 /* What a backend knows of reads of a short log. */

@@ -182,6 +182,9 @@ hyb_log_count(const HybIndex *ix, int counter)
 	((uint32 *) hyb_cache_piece(ix, &hyb_counters_piece))[counter]++;
 }
 
+/* Add a backend's counters to the shared ones, if the trees are not locked. */
+extern void hyb_log_publish_counters(HybIndex *ix);
+
 /* Halve n shared counters, from `first` on, unless the trees are locked. */
 extern void hyb_log_age_counters(HybIndex *ix, int first, int n);
 

@@ -133,8 +133,8 @@ unlock_shared_stage(HybStageAccess *access)
 static bool
 claim_retry(HybStage *stage)
 {
-	uint64		room = hyb_arena_budget() + hyb_slots_evictable();
-	uint64		used = hyb_arena_used();
+	uint64		room = hyb_arena_tree_budget() + hyb_slots_evictable();
+	uint64		used = hyb_arena_tree_used();
 
 	return room > used && hyb_stage_claim_retry(stage, room - used);
 }

@@ -11,6 +11,7 @@
 #include "catalog/pg_class.h"
 #include "common/hashfn.h"
 #include "log/unique_lock.h"
+#include "shared/index_cache.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "storage/lock.h"
@@ -86,10 +87,41 @@ init_partitions(void *memory)
 	}
 }
 
+/* hyb_membership_pass */
+static bool
+pass_partitions(bool wait)
+{
+	Assert(CritSectionCount == 0);
+	for (uint32 i = 0; i < shared->n; i++)
+	{
+		LWLock	   *lock = &shared->partitions[i].lock;
+
+		if (wait)
+			LWLockAcquire(lock, LW_EXCLUSIVE);
+		else if (!LWLockConditionalAcquire(lock, LW_EXCLUSIVE))
+			return false;
+		LWLockRelease(lock);
+	}
+	return true;
+}
+
+void
+hyb_membership_lock(void)
+{
+	LWLockAcquire(&shared->partitions[0].lock, LW_EXCLUSIVE);
+}
+
+void
+hyb_membership_unlock(void)
+{
+	LWLockRelease(&shared->partitions[0].lock);
+}
+
 static void
 name_unique_tranche(void)
 {
 	HYB_NAME_TRANCHE(shared->tranche, "hybrid_unique");
+	hyb_membership_pass = pass_partitions;
 }
 
 const HybSharedPart hyb_unique_part = {
@@ -98,8 +130,9 @@ const HybSharedPart hyb_unique_part = {
 };
 
 void
-hyb_unique_begin(HybIndex *ix, uint64 hash, HybUniqueTicket *ticket)
+hyb_unique_begin(HybIndex *ix, uint64 key_hash, HybUniqueTicket *ticket)
 {
+	uint64		hash = key_hash;
 	uint64		file;
 
 	memset(ticket, 0, sizeof(*ticket));
@@ -108,6 +141,7 @@ hyb_unique_begin(HybIndex *ix, uint64 hash, HybUniqueTicket *ticket)
 	hash = hash_combine64(hash, hash_bytes_uint32_extended((uint32) file,
 														   file >> 32));
 	ticket->hash = Max((uint32) (hash >> 32), 1);
+	ticket->key_hash = key_hash;
 	if (ix->rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return;
 	ticket->ix = ix;
@@ -200,6 +234,156 @@ hyb_unique_note(HybUniqueTicket *ticket)
 	pg_read_barrier();
 }
 
+/* ---- membership filters ---- */
+
+/*
+ * The membership filters of an index: with a partition locked, those that this
+ * process has to add keys to.  *membership is theirs.  A filter that is begun later
+ * waits for the partition, and then reads what was appended under it
+ * (merge/membership_make.c).
+ */
+static inline uint32
+filters_of(HybIndex *ix, HybMembership **membership)
+{
+	HybCache   *cache = hyb_cache_get(ix);
+	uint32		states;
+
+	if (!hyb_slot_find(cache))
+		return 0;
+	*membership = &cache->shared->membership;
+	states = hyb_membership_states(*membership);
+	/* the states before what is mapped, and before bits */
+	pg_read_barrier();
+	return states;
+}
+
+/* Adds a key to the filters of `states`: they are mapped, and a partition is locked. */
+static inline void
+add_to_these(HybMembership *membership, uint32 states, uint64 key_hash)
+{
+	for (uint32 number = 1; number <= lengthof(membership->filters); number++)
+		if (HYB_MEMBERSHIP_READY(states) == number || HYB_MEMBERSHIP_MAKING(states) == number)
+			hyb_key_filter_add(hyb_membership_filter(membership, number), key_hash);
+}
+
+/*
+ * Adds the key of an entry that is about to be appended.  Returns false, without
+ * having added it, if this process first has to map memory of a filter, with no
+ * partition locked.
+ */
+static bool
+add_to_filters(HybIndex *ix, uint64 key_hash)
+{
+	HybMembership *membership;
+	uint32		states = key_hash == 0 ? 0 : filters_of(ix, &membership);
+
+	if (states == 0)
+		return true;
+	if (!hyb_arena_attached())
+		return false;
+	add_to_these(membership, states, key_hash);
+	return true;
+}
+
+/* A key with a NULL is equal to no other, unless the index says so. */
+static bool
+is_equal_to_none(HybIndex *ix, const uint8 *key, uint32 keylen)
+{
+	const uint8 *end = key + keylen;
+	bool		found = false;
+
+	for (int i = 0; i < ix->desc->nkeys && key != NULL; i++)
+	{
+		HybValue	val;
+
+		key = hyb_parse_column(&ix->desc->cols[i], key, end, &val);
+		found |= key != NULL && val.isnull;
+	}
+	return found && !ix->rel->rd_index->indnullsnotdistinct;
+}
+
+/* The same with a partition locked. */
+static bool
+is_denied(HybIndex *ix, const uint8 *key, uint32 keylen)
+{
+	HybMembership *membership;
+	uint64		hash;
+	uint32		states;
+
+	if (!ix->rel->rd_index->indisunique || shared == NULL || is_equal_to_none(ix, key, keylen))
+		return false;
+	hash = hyb_key_point_hash(ix->desc, key, keylen);
+	states = hash == 0 ? 0 : filters_of(ix, &membership);
+	return HYB_MEMBERSHIP_READY(states) != 0 && hyb_arena_attached() &&
+		!hyb_key_filter_maybe(hyb_membership_filter(membership, HYB_MEMBERSHIP_READY(states)),
+							  hash);
+}
+
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_unique_assert_added(HybIndex *ix, const uint8 *key, uint32 keylen)
+{
+	/* a filter that was begun since will read the entry */
+	Assert(!is_denied(ix, key, keylen));
+}
+#endif
+
+bool
+hyb_unique_is_denied(HybIndex *ix, const uint8 *key, uint32 keylen)
+{
+	bool		denied;
+
+	if (shared == NULL)
+		return false;
+	hyb_arena_attach();
+	hyb_membership_lock();
+	denied = is_denied(ix, key, keylen);
+	hyb_membership_unlock();
+	return denied;
+}
+
+bool
+hyb_unique_enter_absent(HybUniqueTicket *ticket)
+{
+	HybUniquePartition *partition = ticket->partition;
+	HybMembership *membership;
+	uint32		states;
+
+	HYB_ASSERT_NO_LWLOCK();
+	if (partition == NULL || ticket->key_hash == 0 ||
+		HYB_MEMBERSHIP_READY(filters_of(ticket->ix, &membership)) == 0)
+		return false;
+	hyb_arena_attach();
+	LWLockAcquire(&partition->lock, LW_EXCLUSIVE);
+	states = filters_of(ticket->ix, &membership);
+	if (HYB_MEMBERSHIP_READY(states) != 0 && hyb_arena_attached() &&
+		partition->turn != ticket->hash)
+		ticket->maybe = hyb_key_filter_maybe(hyb_membership_filter(membership,
+																   HYB_MEMBERSHIP_READY(states)),
+											 ticket->key_hash);
+	else
+		states = 0;
+	if (states != 0 && !ticket->maybe)
+	{
+		HYB_POINT("membership-denied");
+		ticket->seen = pg_atomic_read_u64(&partition->appends);
+		/* those that were asked are mapped, whatever is made meanwhile */
+		add_to_these(membership, states, ticket->key_hash);
+		return true;
+	}
+	LWLockRelease(&partition->lock);
+	return false;
+}
+
+void
+hyb_unique_keep(HybUniqueTicket *ticket)
+{
+	ticket_assert_valid(ticket);
+	LWLockRelease(&ticket->partition->lock);
+}
+
+/* ---- entering ---- */
+
 bool
 hyb_unique_enter(HybUniqueTicket *ticket, bool anyhow)
 {
@@ -210,10 +394,17 @@ hyb_unique_enter(HybUniqueTicket *ticket, bool anyhow)
 	ticket_assert_valid(ticket);
 	if (partition == NULL)
 		return true;
-	LWLockAcquire(&partition->lock, LW_EXCLUSIVE);
-	others_turn = partition->turn == ticket->hash && !ticket->in_turn;
-	if (!others_turn && (anyhow || search_counts(ticket)))
-		return true;
+	for (;;)
+	{
+		LWLockAcquire(&partition->lock, LW_EXCLUSIVE);
+		others_turn = partition->turn == ticket->hash && !ticket->in_turn;
+		if (others_turn || !(anyhow || search_counts(ticket)))
+			break;
+		if (likely(add_to_filters(ticket->ix, ticket->key_hash)))
+			return true;
+		LWLockRelease(&partition->lock);
+		hyb_arena_attach();
+	}
 	LWLockRelease(&partition->lock);
 	if (others_turn || ++ticket->lost >= LOSSES)
 		take_turn(ticket);
@@ -295,15 +486,10 @@ unlock_partitions(const PartitionSet *set)
 		}
 }
 
-bool
-hyb_unique_enter_all(const HybUniqueTicket *tickets, int n)
+/* Do all searches still count?  Their partitions are locked. */
+static bool
+all_count(const HybUniqueTicket *tickets, int n)
 {
-	PartitionSet set;
-
-	HYB_ASSERT_NO_LWLOCK();
-	Assert(n <= HYB_UNIQUE_TOGETHER);
-	partitions_of(tickets, n, &set);
-	lock_partitions(&set);
 	for (int i = 0; i < n; i++)
 	{
 		const HybUniqueTicket *ticket = &tickets[i];
@@ -312,12 +498,35 @@ hyb_unique_enter_all(const HybUniqueTicket *tickets, int n)
 		Assert(!ticket->in_turn);
 		if (ticket->partition != NULL &&
 			(ticket->partition->turn == ticket->hash || !search_counts(ticket)))
-		{
-			unlock_partitions(&set);
 			return false;
-		}
 	}
 	return true;
+}
+
+bool
+hyb_unique_enter_all(HybIndex *ix, const HybUniqueTicket *tickets, int n)
+{
+	PartitionSet set;
+
+	HYB_ASSERT_NO_LWLOCK();
+	Assert(n <= HYB_UNIQUE_TOGETHER);
+	partitions_of(tickets, n, &set);
+	lock_partitions(&set);
+	while (all_count(tickets, n))
+	{
+		int			added = 0;
+
+		while (added < n && (tickets[added].partition == NULL ||
+							 add_to_filters(ix, tickets[added].key_hash)))
+			added++;
+		if (likely(added == n))
+			return true;
+		unlock_partitions(&set);
+		hyb_arena_attach();
+		lock_partitions(&set);
+	}
+	unlock_partitions(&set);
+	return false;
 }
 
 void

@@ -46,9 +46,12 @@ typedef struct HybUniqueTicket
 	HybIndex   *ix;				/* NULL: no other inserter is to be met */
 	HybUniquePartition *partition;	/* NULL: none, or no shared memory */
 	uint32		hash;			/* 0: no key to compare */
+	uint64		key_hash;		/* hyb_key_point_hash: 0 if equal keys may
+								 * have other bytes */
 	uint64		seen;			/* appends that the search at hand knows of */
 	int			lost;			/* searches in vain */
 	bool		in_turn;		/* the heavyweight lock is held */
+	bool		maybe;			/* the membership filter has said so */
 } HybUniqueTicket;
 
 /* An insertion that meets no other: no key to compare, or a temporary table. */
@@ -57,6 +60,20 @@ typedef struct HybUniqueTicket
 /* Begin with the hash of the key, equal for equal keys.  Takes nothing. */
 extern void hyb_unique_begin(HybIndex *ix, uint64 hash,
 							 HybUniqueTicket *ticket);
+
+/*
+ * Does the index's membership filter prove that no run has the key?  Then the entry
+ * may be appended, as if after hyb_unique_note and a search: returns true with the
+ * partition locked.  Returns false if it does not, or there is no filter.  No LWLock
+ * is held then, nor on entry.
+ */
+extern bool hyb_unique_enter_absent(HybUniqueTicket *ticket);
+
+/*
+ * What hyb_unique_enter_absent has proved is kept in the ticket, as after a search,
+ * and the partition is unlocked.
+ */
+extern void hyb_unique_keep(HybUniqueTicket *ticket);
 
 /* A search of the index begins.  No LWLock is held. */
 extern void hyb_unique_note(HybUniqueTicket *ticket);
@@ -81,7 +98,7 @@ extern void hyb_unique_leave(HybUniqueTicket *ticket);
  * none with an equal hash.  Returns true, with all their partitions locked, if all
  * searches still count; otherwise false, with none locked.
  */
-extern bool hyb_unique_enter_all(const HybUniqueTicket *tickets, int n);
+extern bool hyb_unique_enter_all(HybIndex *ix, const HybUniqueTicket *tickets, int n);
 
 /*
  * The entry of one of them has been appended.  Called before anything can fail: the
@@ -94,5 +111,22 @@ extern void hyb_unique_leave_all(const HybUniqueTicket *tickets, int n);
 
 /* The caller is going to wait for a transaction, or to give up. */
 extern void hyb_unique_yield(HybUniqueTicket *ticket);
+
+/*
+ * Locks some partition: for a process that reads or changes a membership filter
+ * (shared/membership.h).  No LWLock is held.
+ */
+extern void hyb_membership_lock(void);
+extern void hyb_membership_unlock(void);
+
+/* Does the membership filter deny the key of an entry?  It must not.  No LWLock is held. */
+extern bool hyb_unique_is_denied(HybIndex *ix, const uint8 *key, uint32 keylen);
+
+#ifdef USE_ASSERT_CHECKING
+/* An entry of a unique index is appended: membership filters have its key. */
+extern void hyb_unique_assert_added(HybIndex *ix, const uint8 *key, uint32 keylen);
+#else
+#define hyb_unique_assert_added(ix, key, keylen) ((void) 0)
+#endif
 
 #endif							/* HYB_UNIQUE_LOCK_H */

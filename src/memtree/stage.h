@@ -15,7 +15,7 @@
  * what they count.  The last two count how often Bloom filters said maybe, and
  * no.
  */
-#define HYB_UPPER_COUNTERS		8
+#define HYB_UPPER_COUNTERS		10
 #define HYB_BLOOM_HITS			HYB_UPPER_COUNTERS
 #define HYB_BLOOM_MISSES		(HYB_UPPER_COUNTERS + 1)
 #define HYB_STAGE_COUNTERS		(HYB_UPPER_COUNTERS + 2)

@@ -229,8 +229,8 @@ hyb_merge_need(HybIndex *ix, HybMergeFacts *facts)
 	UnlockReleaseBuffer(metabuf);
 
 	facts->active_entries += hyb_merge_tail_entries(ix, &active);
-	facts->memory_budget = hyb_arena_budget();
-	facts->memory_used = hyb_arena_used();
+	facts->memory_budget = hyb_arena_tree_budget();
+	facts->memory_used = hyb_arena_tree_used();
 	facts->elastic = hyb_tree_elastic(ix->desc);
 
 	/* the slot is not locked: hints */

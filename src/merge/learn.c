@@ -28,6 +28,7 @@
 #include "hot/hot.h"
 #include "leaf/leaf.h"
 #include "merge/facts.h"
+#include "merge/membership_make.h"
 #include "merge/step.h"
 #include "miscadmin.h"
 #include "run/run.h"
@@ -328,6 +329,7 @@ install_learned(Learn *learn, uint64 ntids)
 
 	/* keys get other bytes; while it is locked none is published or locked */
 	hyb_hot_drop(ix);
+	hyb_membership_forget(ix);
 	TransferPredicateLocksToHeapRelation(ix->rel);
 	metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	if (!hyb_step_fits(space, meta))

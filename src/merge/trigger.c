@@ -13,6 +13,7 @@
 #include "base/server.h"
 #include "commands/vacuum.h"
 #include "merge/facts.h"
+#include "merge/membership_make.h"
 #include "merge/merge.h"
 #include "merge/shrink.h"
 #include "miscadmin.h"
@@ -304,7 +305,7 @@ consider(HybIndex *ix)
 	need = hyb_merge_need(ix, &facts);
 	if (!need.finish && !need.freeze)
 	{
-		if (may_be_quiet_soon(&facts))
+		if (may_be_quiet_soon(&facts) || hyb_membership_wanted(ix, &facts))
 			(void) ask_worker(ix);
 		return;
 	}
@@ -346,6 +347,7 @@ do_share(void *arg)
 
 	if (share->catch_up)
 	{
+		hyb_log_publish_counters(share->ix);
 		hyb_version_capture(share->ix, &version);
 		hyb_log_catch_up(share->ix, &version);
 	}

@@ -38,6 +38,7 @@
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "merge/facts.h"
+#include "merge/membership_make.h"
 #include "merge/merge.h"
 #include "merge/shrink.h"
 #include "miscadmin.h"
@@ -115,6 +116,7 @@ typedef struct IndexWork
 	HybMergeJob job;
 	bool		all;			/* merge the active generation once, however
 								 * small it is */
+	bool		filter;			/* its membership filter is to be made */
 	HybQuietMark mark;
 	HybQuietWork quiet;			/* what is left to do if the index is quiet */
 } IndexWork;
@@ -264,6 +266,8 @@ merge_steps(HybIndex *ix, Relation heap, IndexWork *work)
 		.arg = &work->all,
 		.job = &work->job
 	};
+	HybMergeFacts facts;
+	HybMergeNeed need;
 	HybMergeOutcome outcome;
 
 	do
@@ -274,8 +278,10 @@ merge_steps(HybIndex *ix, Relation heap, IndexWork *work)
 	} while (outcome == HYB_MERGE_MORE &&
 			 !TimestampDifferenceExceeds(began, GetCurrentTimestamp(),
 										 HYB_WORKER_SLICE_MS));
-	if (outcome == HYB_MERGE_MORE || hyb_merge_wanted(ix))
+	need = hyb_merge_need(ix, &facts);
+	if (outcome == HYB_MERGE_MORE || need.finish || need.freeze)
 		return SLICE_MORE;
+	work->filter = hyb_membership_wanted(ix, &facts);
 	work->quiet = hyb_quiet_work(ix);
 	if (work->quiet != HYB_QUIET_NONE)
 	{
@@ -356,6 +362,12 @@ shrink_file(HybIndex *ix, Relation heap, IndexWork *work)
 }
 
 static SliceOutcome
+make_filter(HybIndex *ix, Relation heap, IndexWork *work)
+{
+	return hyb_membership_make(ix, HYB_WORKER_SLICE_MS) ? SLICE_MORE : SLICE_DONE;
+}
+
+static SliceOutcome
 ask_if_wanted(HybIndex *ix, Relation heap, IndexWork *work)
 {
 	hyb_merge_ask_if_wanted(ix);
@@ -364,6 +376,7 @@ ask_if_wanted(HybIndex *ix, Relation heap, IndexWork *work)
 
 static const Slice merge_slice = {merge_steps, AccessShareLock, RowExclusiveLock};
 static const Slice look_slice = {look_whether_quiet, AccessShareLock, RowExclusiveLock};
+static const Slice filter_slice = {make_filter, AccessShareLock, RowExclusiveLock};
 static const Slice ask_slice = {ask_if_wanted, AccessShareLock, RowExclusiveLock};
 static const Slice shrink_slice = {shrink_file, ShareUpdateExclusiveLock, ShareUpdateExclusiveLock};
 
@@ -503,10 +516,14 @@ merge_index(IndexWork *work)
 	for (;;)
 	{
 		outcome = do_slice(work, &merge_slice);
+		if (outcome == SLICE_DONE && work->filter)
+			outcome = do_slice(work, &filter_slice);
+		else
+			work->filter = false;
 		if (outcome == SLICE_DONE || outcome == SLICE_LOCKED ||
 			database_is_wanted())
 			break;
-		if (outcome == SLICE_BUSY)
+		if (outcome == SLICE_BUSY || work->filter)
 			pause_for(HYB_WORKER_PAUSE_MS, wait_turn);
 		reload_settings();
 		if (hyb_worker_should_yield(&me, HYB_TURN_MS,

@@ -28,6 +28,9 @@
 #define HYB_EVICT_SAMPLE	64
 #define HYB_EVICT_TRIES		4
 
+/* A membership filter to which nothing was added for so long goes. */
+#define HYB_IDLE_FILTER_MS	600000
+
 /* Slots count as scarce for so long after one went. */
 #define HYB_SCARCE_MS		60000
 
@@ -118,6 +121,7 @@ init_directory(void *memory)
 	pg_atomic_init_u64(&directory->creations, 1);
 	pg_atomic_init_u32(&directory->nblocks, 1);
 	pg_atomic_init_u64(&directory->evicted_at, 0);
+	pg_atomic_init_u64(&directory->retirements, 0);
 	init_block(directory, 0,
 			   (HybSharedSlot *) ((char *) memory + FIRST_BLOCK_OFFSET));
 	directory->free_slots = 0;
@@ -278,6 +282,73 @@ hyb_directory_grow(void)
 	hyb_directory_unlock();
 }
 
+/* ---- membership filters ---- */
+
+/*
+ * Have only the filters of `keep` answer or be made.  Inserters may be using the
+ * others, so these are not freed here.  Slot and directory are locked exclusively,
+ * and the arena was attached after the slot was locked: segments made since then
+ * have no filter of this slot.
+ */
+static void
+retire_filters(HybSharedSlot *slot, uint32 keep)
+{
+	HybMembership *membership = &slot->membership;
+	uint32		states = hyb_membership_states(membership);
+
+	Assert(LWLockHeldByMeInMode(&slot->lock, LW_EXCLUSIVE));
+	Assert(LWLockHeldByMeInMode(&hyb_directory->lock.lock, LW_EXCLUSIVE));
+	hyb_membership_assert_valid(membership);
+	pg_atomic_write_u32(&membership->states, keep);
+	for (uint32 number = 1; number <= lengthof(membership->filters); number++)
+	{
+		bool		had = HYB_MEMBERSHIP_READY(states) == number ||
+			HYB_MEMBERSHIP_MAKING(states) == number;
+		bool		has = HYB_MEMBERSHIP_READY(keep) == number ||
+			HYB_MEMBERSHIP_MAKING(keep) == number;
+
+		Assert(had || !has);
+		if (!had || has)
+			continue;
+		hyb_directory->retired =
+			hyb_key_filter_chain(hyb_membership_filter(membership, number),
+								 hyb_directory->retired);
+		(void) pg_atomic_fetch_add_u64(&hyb_directory->retirements, 1);
+	}
+}
+
+void
+hyb_slot_retire_filters(HybSharedSlot *slot, uint32 keep)
+{
+	LWLockAcquire(&hyb_directory->lock.lock, LW_EXCLUSIVE);
+	retire_filters(slot, keep);
+	LWLockRelease(&hyb_directory->lock.lock);
+}
+
+void
+hyb_filters_free_retired(bool wait)
+{
+	uint64		retirements = pg_atomic_read_u64(&hyb_directory->retirements);
+	uint32		chain = 0;
+	uint32		had = hyb_shared_arena.npocket;
+
+	if (*(volatile uint32 *) &hyb_directory->retired == 0 || !hyb_membership_pass(wait))
+		return;
+	LWLockAcquire(&hyb_directory->lock.lock, LW_EXCLUSIVE);
+	/* if one was retired since, all wait for the next time */
+	if (pg_atomic_read_u64(&hyb_directory->retirements) == retirements && hyb_arena_attached())
+	{
+		chain = hyb_directory->retired;
+		hyb_directory->retired = 0;
+	}
+	LWLockRelease(&hyb_directory->lock.lock);
+	if (chain == 0)
+		return;
+	hyb_key_filter_free(chain);
+	hyb_arena_give_back(hyb_shared_arena.npocket - had);
+	hyb_arena_trim(&hyb_shared_arena);
+}
+
 /* ---- slots change hands: hyb_directory->lock is held exclusively ---- */
 
 /*
@@ -294,6 +365,7 @@ release_slot(HybSharedSlot *slot)
 	hyb_shared_slot_assert_valid(slot);
 	hyb_stage_clear(stage, &hyb_shared_arena);
 	memset(stage, 0, sizeof(*stage));
+	retire_filters(slot, 0);
 	while (*link != slot->number)
 	{
 		/* it is in its bucket's chain */
@@ -335,7 +407,7 @@ try_release(HybSharedSlot *slot)
 static inline bool
 has_entries(HybSharedSlot *slot)
 {
-	if (slot->tree_bytes > 0)
+	if (slot->tree_bytes > 0 || hyb_membership_states(&slot->membership) != 0)
 		return true;
 	for (int lane = 0; lane < HYB_LANES; lane++)
 		if (pg_atomic_read_u64(&slot->appended[lane]) != 0)
@@ -431,6 +503,7 @@ hyb_directory_add(const HybSlotKey *key, const HybSlotIndex *index,
 	slot->used = true;
 	slot->key = *key;
 	slot->index = *index;
+	slot->membership.retry = 0;
 	slot->next = *bucket;
 	pg_atomic_write_u64(&slot->serial, pg_atomic_read_u64(&slot->serial) + 1);
 	pg_atomic_write_u64(&slot->appended_gen, 0);
@@ -520,6 +593,48 @@ evict_trees(HybSharedSlot *slot)
 	return freed;
 }
 
+/*
+ * Take the filters from a slot if no key was added for idle_ms.  An index that was
+ * dropped has no inserts.  Returns whether it has none now.
+ */
+static bool
+evict_filters(HybSharedSlot *slot, TimestampTz now, int idle_ms)
+{
+	HybMembership *membership = &slot->membership;
+	uint64		keys = 0;
+	bool		evicted = false;
+
+	if (!LWLockConditionalAcquire(&slot->lock, LW_EXCLUSIVE))
+		return false;
+	for (int i = 0; i < lengthof(membership->filters); i++)
+		keys += pg_atomic_read_u64(&membership->filters[i].keys);
+	if (keys != membership->idle_keys)
+	{
+		membership->idle_keys = keys;
+		membership->idle_since = now;
+	}
+	if (now >= membership->idle_since + idle_ms * INT64CONST(1000) && hyb_arena_attached())
+	{
+		hyb_slot_retire_filters(slot, 0);
+		evicted = true;
+	}
+	LWLockRelease(&slot->lock);
+	return evicted;
+}
+
+void
+hyb_filters_evict(int idle_ms)
+{
+	uint32		n = hyb_arena_filters() > 0 ? slots_attached() : 0;
+	bool		exceed = n > 0 && hyb_arena_filters_exceed();
+	TimestampTz now = GetCurrentTimestamp();
+
+	for (uint32 i = 0; i < n; i++)
+		if (hyb_membership_states(&slot_at(i)->membership) != 0)
+			exceed &= !evict_filters(slot_at(i), now, exceed ? 0 : idle_ms);
+	hyb_filters_free_retired(false);
+}
+
 /* What hyb_arena_evict calls. */
 static bool
 evict_idle_slots(uint64 bytes, int idle_ms)
@@ -529,6 +644,7 @@ evict_idle_slots(uint64 bytes, int idle_ms)
 	uint32		start = hyb_directory->hand;
 	uint64		freed = 0;
 
+	hyb_filters_evict(HYB_IDLE_FILTER_MS);
 	/* the oldest of a sample first, and samples in turn */
 	for (uint32 first = 0; first < n && freed < bytes; first += HYB_EVICT_SAMPLE)
 	{

@@ -15,6 +15,7 @@
 
 #include "common/hashfn.h"
 #include "memtree/stage.h"
+#include "shared/membership.h"
 #include "shared/shared.h"
 #include "shared/shared_arena.h"
 #include "storage/lwlock.h"
@@ -76,6 +77,7 @@ typedef struct HybSharedSlot
 	bool		together;		/* the last append was of gathered entries; a
 								 * hint, written without lock */
 	HybStage	stage;
+	HybMembership membership;	/* of a unique index */
 } HybSharedSlot;
 
 /* Where the shared slot says that a lane ends; 0: it has heard of nothing. */
@@ -116,6 +118,9 @@ typedef struct HybDirectory
 											 * behind this */
 	int32		free_slots;		/* chain of free slots, -1 ends it */
 	uint32		hand;			/* where to look for slots to evict */
+	uint32		retired;		/* membership filters that are to be freed, a
+								 * chain; 0 ends it */
+	pg_atomic_uint64 retirements;	/* filters that ever were */
 	int32		buckets[HYB_SLOT_BUCKETS];	/* chains of slots */
 
 	/*
@@ -182,6 +187,25 @@ extern void hyb_slots_set_scarce(void);
 
 /* Frees the trees of a slot, which is locked exclusively.  The arena is attached. */
 extern void hyb_slot_clear_trees(HybSharedSlot *slot);
+
+/*
+ * Takes the filters of `states` from a slot, which is locked exclusively; those of
+ * `keep` stay.  hyb_filters_free_retired frees them.  The directory is not locked.
+ */
+extern void hyb_slot_retire_filters(HybSharedSlot *slot, uint32 keep);
+
+/*
+ * Retires the filters to which no key was added for idle_ms, as far as one can tell:
+ * since the first call that saw their last key.  If all filters exceed their share,
+ * also one other.  No slot, directory or partition is locked.  Raises no error.
+ */
+extern void hyb_filters_evict(int idle_ms);
+
+/*
+ * Frees filters that were retired, if that needs no waiting for inserters, or with
+ * `wait`.  No slot, directory or partition is locked.  Raises no error.
+ */
+extern void hyb_filters_free_retired(bool wait);
 
 /* Bytes of trees that could be evicted, as far as one can tell. */
 extern uint64 hyb_slots_evictable(void);

@@ -373,6 +373,22 @@ hyb_slot_together(const HybIndex *ix)
 	return cache->shared != NULL && hyb_slot_valid(cache) && cache->shared->together;
 }
 
+uint64
+hyb_slot_membership_bytes(HybCache *cache, bool making)
+{
+	HybMembership *membership;
+	uint32		states;
+	uint32		number;
+
+	if (!hyb_slot_find(cache))
+		return 0;
+	membership = &cache->shared->membership;
+	states = hyb_membership_states(membership);
+	number = making ? HYB_MEMBERSHIP_MAKING(states) : HYB_MEMBERSHIP_READY(states);
+	return number == 0 ? 0 : HYB_CHUNK_SIZE *
+		(uint64) hyb_key_filter_cost(hyb_membership_filter(membership, number)->nchunks);
+}
+
 /* ---- the current version ---- */
 
 /*

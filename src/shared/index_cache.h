@@ -160,6 +160,12 @@ extern void hyb_slot_publish(HybCache *cache, uint64 generation, int lane,
  */
 extern bool hyb_slot_together(const HybIndex *ix);
 
+/*
+ * Bytes of the index's membership filter, or of the one that is being made; 0: there
+ * is none.  A hint.
+ */
+extern uint64 hyb_slot_membership_bytes(HybCache *cache, bool making);
+
 /* Note that the trees are in use. */
 extern void hyb_slot_touch(HybCache *cache);
 

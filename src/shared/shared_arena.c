@@ -80,6 +80,9 @@
 #define HYB_IDLE_MS			300000
 #define HYB_IDLE_CHECK_MS	60000
 
+/* Membership filters may have 1 of this many chunks of the budget. */
+#define FILTERS_SHARE	2
+
 /* Chunks taken under one hold of the spinlock. */
 #define HYB_TAKE_CHUNKS		32
 
@@ -150,6 +153,8 @@ typedef struct SegmentTable
 	pg_atomic_uint64 gone;
 	pg_atomic_uint64 private_bytes; /* trees in backends' own memory */
 	pg_atomic_uint64 idle_check;	/* when idle trees were last looked for */
+	pg_atomic_uint32 filters;	/* chunks that are set aside for membership
+								 * filters */
 	slock_t		mutex;			/* protects what follows */
 	Segment		segments[HYB_MAX_SEGMENTS];
 	uint32		nreserved;		/* chunks of all segments, but the fixed ones */
@@ -265,10 +270,72 @@ static bool
 shared_is_scarce(const HybArena *arena)
 {
 	uint32		reserved = table->nreserved;
+	uint32		filters = pg_atomic_read_u32(&table->filters);
 
 	if (unlikely(hyb_test_pressure != 0))
 		return hyb_test_pressure > 1;
-	return (uint64) (reserved - Min(reserved, table->nfree)) * 2 >= budget_chunks();
+	return (uint64) (reserved - Min(reserved, table->nfree + filters)) * 2 + filters >=
+		budget_chunks();
+}
+
+/* ---- the share of membership filters ---- */
+
+uint32
+hyb_arena_filters_room(uint32 but)
+{
+	uint32		share = budget_chunks() / FILTERS_SHARE;
+	uint32		filters = table == NULL ? 0 : pg_atomic_read_u32(&table->filters);
+
+	return share - Min(share, filters - Min(filters, but));
+}
+
+bool
+hyb_arena_set_aside(uint32 nchunks)
+{
+	uint32		filters = pg_atomic_read_u32(&table->filters);
+
+	do
+	{
+		if (nchunks > hyb_arena_filters_room(0))
+			return false;
+	} while (!pg_atomic_compare_exchange_u32(&table->filters, &filters, filters + nchunks));
+	return true;
+}
+
+void
+hyb_arena_give_back(uint32 nchunks)
+{
+	Assert(pg_atomic_read_u32(&table->filters) >= nchunks);
+	(void) pg_atomic_fetch_sub_u32(&table->filters, nchunks);
+}
+
+uint64
+hyb_arena_filters(void)
+{
+	return table == NULL ? 0 :
+		(uint64) pg_atomic_read_u32(&table->filters) * HYB_CHUNK_SIZE;
+}
+
+bool
+hyb_arena_filters_exceed(void)
+{
+	return pg_atomic_read_u32(&table->filters) > budget_chunks() / FILTERS_SHARE;
+}
+
+uint64
+hyb_arena_tree_budget(void)
+{
+	uint64		budget = hyb_arena_budget();
+
+	return budget - Min(budget, hyb_arena_filters());
+}
+
+uint64
+hyb_arena_tree_used(void)
+{
+	uint64		used = hyb_arena_used();
+
+	return used - Min(used, hyb_arena_filters());
 }
 
 uint64
@@ -684,6 +751,7 @@ init_segment_table(void *memory)
 	pg_atomic_init_u64(&new->gone, 0);
 	pg_atomic_init_u64(&new->private_bytes, 0);
 	pg_atomic_init_u64(&new->idle_check, 0);
+	pg_atomic_init_u32(&new->filters, 0);
 	SpinLockInit(&new->mutex);
 }
 

@@ -66,6 +66,25 @@ extern uint64 hyb_arena_budget(void);
 /* Bytes that trees and pockets have of the shared arena. */
 extern uint64 hyb_arena_used(void);
 
+/*
+ * The share of membership filters, half of the budget.  A process that has reserved
+ * chunks sets them aside, since reserving may raise an error.  It gives them back when
+ * it has freed them.  Returns false if they exceed the share.
+ */
+extern bool hyb_arena_set_aside(uint32 nchunks);
+extern void hyb_arena_give_back(uint32 nchunks);
+
+/* Chunks that may yet be set aside if `but` chunks were given back.  A hint. */
+extern uint32 hyb_arena_filters_room(uint32 but);
+
+/* Bytes of them, and are these too many since the budget was lowered? */
+extern uint64 hyb_arena_filters(void);
+extern bool hyb_arena_filters_exceed(void);
+
+/* The budget and what is used, without membership filters. */
+extern uint64 hyb_arena_tree_budget(void);
+extern uint64 hyb_arena_tree_used(void);
+
 /* Bytes of all segments, and how many these are. */
 extern uint64 hyb_arena_reserved(uint32 *nsegments);
 

@@ -303,6 +303,19 @@ put_counters(HybResultRow *row, bool known, const uint64 *counters)
 	hyb_result_put_int8(row, known, counters[HYB_UNIQUE_ABOVE]);
 	hyb_result_put_int8(row, known, counters[HYB_UNIQUE_ABSENT]);
 	hyb_result_put_int8(row, known, counters[HYB_UNIQUE_PRESENT]);
+	hyb_result_put_int8(row, known, counters[HYB_UNIQUE_DENIED]);
+	hyb_result_put_int8(row, known, counters[HYB_UNIQUE_FALSE_POSITIVE]);
+}
+
+/* Bytes of the membership filter that answers, and of the one being made. */
+static void
+put_membership(HybResultRow *row, const HybIndex *ix)
+{
+	uint64		bytes = hyb_slot_membership_bytes(hyb_cache_get(ix), false);
+	uint64		making = hyb_slot_membership_bytes(hyb_cache_get(ix), true);
+
+	hyb_result_put_int8(row, true, bytes);
+	hyb_result_put_int8(row, true, making);
 }
 
 /* Trees over the log. */
@@ -422,6 +435,7 @@ put_index_stats(void *arg)
 	hyb_result_put_int8(row, true, total.filter_pages);
 	hyb_result_put_int8(row, true, total.filter_pages * BLCKSZ);
 	put_counters(row, idle, dynamic.counters);
+	put_membership(row, ix);
 	filled = hyb_static_fill(ix, &fill);
 	hyb_result_put(row, FLOAT8OID, filled, Float8GetDatum(fill));
 	put_levels(row, &meta, &total);
@@ -524,6 +538,7 @@ hybrid_memory_info(PG_FUNCTION_ARGS)
 	hyb_result_put_int8(&row, true, stats.control);
 	hyb_result_put_int8(&row, true, hot);
 	hyb_result_put_int8(&row, true, hot_used);
+	hyb_result_put_int8(&row, true, hyb_arena_filters());
 	return hyb_result_datum(&row);
 }
 
