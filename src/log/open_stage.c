@@ -434,7 +434,9 @@ hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
 	const HybStage *stage;
 
 	access->cache = cache;
+	/* where a membership filter answers, inserters do not need the tree */
 	if (cache->shared == NULL || !ix->desc->all_mem || cache->key.in_recovery ||
+		HYB_MEMBERSHIP_READY(hyb_membership_states(&cache->shared->membership)) != 0 ||
 		!worth_catching_up(cache) || !try_lock_shared_stage(ix, access))
 		return false;
 	stage = access->stage;
