@@ -32,7 +32,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.paired import HYBRID, Paired, Table, add_arguments, head, line             # noqa: E402
+from harness.paired import HYBRID, Paired, Table, head, line, parse                     # noqa: E402
 from harness.protocol import Connection                                                 # noqa: E402
 from harness.server import BenchError                                                   # noqa: E402
 from harness.workloads import script                                                    # noqa: E402
@@ -160,26 +160,15 @@ OTHERS = {"sessions": sessions, "first": first, "queue": queue}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*STATEMENTS, *OTHERS]
-    parser.add_argument("--only", default=",".join(names), metavar="NAMES")
     parser.add_argument("--jobs", type=int, default=30000, help="in a round of the queue (30000)")
-    add_arguments(parser)
-    options = parser.parse_args()
-    wanted = options.only.split(",")
-    for name in wanted:
-        if name not in names:
-            parser.error("unknown statement \"%s\": %s" % (name, ", ".join(names)))
-    paired = Paired(options, "statements")
-    paired.begin()
-    try:
+    options, wanted = parse(parser, [*STATEMENTS, *OTHERS])
+    with Paired(options, "statements") as paired:
         single = [name for name in wanted if name in STATEMENTS]
         if single:
             statements(paired, single)
         for name in wanted:
             if name in OTHERS:
                 OTHERS[name](paired)
-    finally:
-        paired.end()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.paired import NONE, Paired, Table, add_arguments, head, median             # noqa: E402
+from harness.paired import NONE, Paired, Table, head, median, parse                     # noqa: E402
 from harness.server import BenchError                                                   # noqa: E402
 
 INDEXES = ("customer, created", "email", "status, created", "created", "total", "seller")
@@ -61,17 +61,9 @@ def sizes(paired):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(STATEMENTS), metavar="NAMES")
     parser.add_argument("--baseline", action="store_true", help="inserts into a table without indexes, too")
-    add_arguments(parser)
-    options = parser.parse_args()
-    wanted = options.only.split(",")
-    for name in wanted:
-        if name not in STATEMENTS:
-            parser.error("unknown statement \"%s\": %s" % (name, ", ".join(STATEMENTS)))
-    paired = Paired(options, "wide")
-    paired.begin()
-    try:
+    options, wanted = parse(parser, list(STATEMENTS))
+    with Paired(options, "wide") as paired:
         head()
         for name in wanted:
             methods = [*paired.methods, paired.heap] if options.baseline and name == "insert" else paired.methods
@@ -81,8 +73,6 @@ def main():
                 each = [r[NONE].each() for r in rounds]
                 print("| the same without indexes | %.1f | | | | %.0f | | | |" % (median(each, 0), median(each, 1)))
         sizes(paired)
-    finally:
-        paired.end()
 
 
 if __name__ == "__main__":

@@ -33,6 +33,18 @@ def add_arguments(parser, rows=1_000_000):
     parser.add_argument("--restart-command", help="restarts the server; without it, shared_buffers is what it is")
 
 
+def parse(parser, names):
+    """Its options with those of add_arguments(), and which of the names --only has."""
+    parser.add_argument("--only", default=",".join(names), metavar="NAMES")
+    add_arguments(parser)
+    options = parser.parse_args()
+    wanted = options.only.split(",")
+    for name in wanted:
+        if name not in names:
+            parser.error("unknown statement \"%s\": %s" % (name, ", ".join(names)))
+    return options, wanted
+
+
 class Table:
     """The same statements for each method: a table with a primary key `key`, and
     indexes (lists of columns), loaded by `select`, where %d is the number of rows."""
@@ -99,15 +111,16 @@ class Paired:
 
     # ---- the server, around all measurements ----
 
-    def begin(self):
+    def __enter__(self):
         self.change(SETTINGS, RESTARTED)
         print("%s; shared_buffers %s; %d rows, %d clients, %d rounds of %d slices of %d s, "
               "checkpoints: %s\n" % (
             self.server.value("SELECT split_part(version(), ' on ', 1)"), self.server.value("SHOW shared_buffers"),
             self.options.rows, self.options.clients, self.options.rounds, self.options.slices, self.options.seconds,
                   "each round" if self.options.checkpoint else "before a first round that does not count"))
+        return self
 
-    def end(self):
+    def __exit__(self, *error):
         for method in [*self.methods, self.heap]:
             self.server.drop_schema(method)
         self.server.psql("DROP VIEW IF EXISTS public.bench_written")

@@ -110,7 +110,7 @@ fst_has_child(const HybFst *f, uint32_t pos)
 
 /* ---- nodes ---- */
 
-/* The k-th (from 0) node that begins at or after pos; false if there is none. */
+/* The k-th (from 0) node that begins at or after pos.  Returns false without one. */
 static inline bool
 fst_open_node(const HybFst *f, uint32_t pos, uint32_t k, HybFstNode *node)
 {

@@ -204,11 +204,15 @@ extern void hyb_check_filter_open(HybCheck *check, const HybChild *child);
 /* Is it about whole keys just if the opened leaf keeps them? */
 extern void hyb_check_filter_leaf(HybCheck *check);
 
-/* It does not deny a key of the leaf; items [first, last) of a row of prefixes. */
+/* It does not deny a key of the leaf. */
 extern void hyb_check_filter_key(HybCheck *check, const uint8 *key,
 								 uint32 keylen, int position);
+
+/* The membership filter does not deny the key of a live entry, if `tid` has one. */
 extern void hyb_check_membership(HybCheck *check, BlockNumber block, const uint8 *key,
 								 uint32 keylen, const ItemPointerData *tid);
+
+/* Items [first, last) of a row of prefixes. */
 extern void hyb_check_filter_items(HybCheck *check, int row, int first, int last);
 
 /* ---- check_log.c ---- */

@@ -262,7 +262,7 @@ static inline void
 add_to_these(HybMembership *membership, uint32 states, uint64 key_hash)
 {
 	for (uint32 number = 1; number <= lengthof(membership->filters); number++)
-		if (HYB_MEMBERSHIP_READY(states) == number || HYB_MEMBERSHIP_MAKING(states) == number)
+		if (hyb_membership_uses(states, number))
 			hyb_key_filter_add(hyb_membership_filter(membership, number), key_hash);
 }
 

@@ -132,6 +132,15 @@ hyb_arena_take(HybArena *arena, uint32 kind)
 	return chunk;
 }
 
+uint32
+hyb_arena_take_zeroed(HybArena *arena)
+{
+	uint32		chunk = hyb_arena_take(arena, 0);
+
+	memset(hyb_chunk_space(arena, chunk), 0, HYB_CHUNK_SPACE);
+	return chunk;
+}
+
 void
 hyb_arena_put(HybArena *arena, uint32 chunk)
 {

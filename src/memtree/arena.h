@@ -67,6 +67,13 @@ hyb_chunk(const HybArena *arena, uint32 chunk)
 	return (HybChunk *) arena->addr[chunk];
 }
 
+/* What follows the header of a chunk: HYB_CHUNK_SPACE bytes. */
+static inline void *
+hyb_chunk_space(const HybArena *arena, uint32 chunk)
+{
+	return (char *) hyb_chunk(arena, chunk) + HYB_CHUNK_HEADER;
+}
+
 static inline void *
 hyb_ref_ptr(const HybArena *arena, HybRef ref)
 {
@@ -120,6 +127,9 @@ hyb_arena_is_scarce(const HybArena *arena)
 
 /* A chunk from the pocket, which must not be empty; header initialised. */
 extern uint32 hyb_arena_take(HybArena *arena, uint32 kind);
+
+/* The same, of kind 0 and filled with zeroes. */
+extern uint32 hyb_arena_take_zeroed(HybArena *arena);
 
 /* Put a chunk, or a chain of them, into the pocket. */
 extern void hyb_arena_put(HybArena *arena, uint32 chunk);

@@ -27,21 +27,10 @@ hyb_bloom_assert_valid(const HybBloom *bloom)
 }
 #endif
 
-static uint32
-create_chunk(HybArena *arena)
-{
-	uint32		chunk = hyb_arena_take(arena, 0);
-
-	memset((char *) hyb_chunk(arena, chunk) + HYB_CHUNK_HEADER, 0,
-		   HYB_CHUNK_SPACE);
-	return chunk;
-}
-
 static inline uint32 *
 chunk_numbers(const HybBloom *bloom, const HybArena *arena)
 {
-	return (uint32 *) ((char *) hyb_chunk(arena, bloom->chunk) +
-					   HYB_CHUNK_HEADER);
+	return hyb_chunk_space(arena, bloom->chunk);
 }
 
 /* Make an empty filter; hyb_bloom_cost(nchunks) chunks are reserved. */
@@ -51,10 +40,10 @@ create_bloom(HybBloom *bloom, HybArena *arena, uint32 nchunks)
 	Assert(bloom->nchunks == 0 && nchunks > 0);
 	Assert(arena->npocket >= hyb_bloom_cost(nchunks));
 	bloom->nchunks = nchunks;
-	bloom->chunk = create_chunk(arena);
+	bloom->chunk = hyb_arena_take_zeroed(arena);
 	if (nchunks > 1)
 		for (uint32 i = 0; i < nchunks; i++)
-			chunk_numbers(bloom, arena)[i] = create_chunk(arena);
+			chunk_numbers(bloom, arena)[i] = hyb_arena_take_zeroed(arena);
 	hyb_bloom_assert_valid(bloom);
 }
 
@@ -84,7 +73,7 @@ bloom_block(const HybBloom *bloom, const HybArena *arena, uint64 hash)
 	Assert(block < nblocks);
 	if (bloom->nchunks > 1)
 		chunk = chunk_numbers(bloom, arena)[block / HYB_BLOOM_BLOCKS];
-	return (uint64 *) ((char *) hyb_chunk(arena, chunk) + HYB_CHUNK_HEADER +
+	return (uint64 *) ((char *) hyb_chunk_space(arena, chunk) +
 					   (block % HYB_BLOOM_BLOCKS) * 64);
 }
 

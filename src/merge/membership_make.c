@@ -37,7 +37,7 @@
  * A new filter has room for ROOM_FOR times the keys that there are, or for LEAST_ROOM_FOR
  * times if its share of the memory has no more.
  */
-#define ROOM_FOR			2.0
+#define ROOM_FOR		2.0
 #define LEAST_ROOM_FOR	1.2
 
 /* A filter that cannot grow goes when it has this multiple of its keys. */
@@ -49,7 +49,7 @@
 /* How long no filter is begun where there was no memory for one. */
 #define NOT_BEFORE_MS		10000
 
-/* Where there is none, filters go to which no key was added for this time. */
+/* A worker that finds no room evicts filters that got no key for this time. */
 #define OTHERS_IDLE_MS		10000
 
 /* HybMembershipPlace.run before step 2 is done. */
@@ -228,6 +228,7 @@ begin_wanted(HybIndex *ix, const HybMergeFacts *facts)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	uint64		keys = keys_of(facts);
+	uint32		nchunks;
 	Seen		seen;
 
 	if (!hyb_slot_create(cache))
@@ -244,7 +245,9 @@ begin_wanted(HybIndex *ix, const HybMergeFacts *facts)
 		keep_filters(&seen, 0);
 		seen = filters_seen(cache);
 	}
-	if (chunks_for(keys, 0) > 0 && begin(&seen, chunks_for(keys, 0)))
+	/* the room may change from one look to the next */
+	nchunks = chunks_for(keys, 0);
+	if (nchunks > 0 && begin(&seen, nchunks))
 		return true;
 	seen.shared->membership.retry = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 																NOT_BEFORE_MS);

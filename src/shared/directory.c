@@ -302,10 +302,8 @@ retire_filters(HybSharedSlot *slot, uint32 keep)
 	pg_atomic_write_u32(&membership->states, keep);
 	for (uint32 number = 1; number <= lengthof(membership->filters); number++)
 	{
-		bool		had = HYB_MEMBERSHIP_READY(states) == number ||
-			HYB_MEMBERSHIP_MAKING(states) == number;
-		bool		has = HYB_MEMBERSHIP_READY(keep) == number ||
-			HYB_MEMBERSHIP_MAKING(keep) == number;
+		bool		had = hyb_membership_uses(states, number);
+		bool		has = hyb_membership_uses(keep, number);
 
 		Assert(had || !has);
 		if (!had || has)

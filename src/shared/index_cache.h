@@ -161,8 +161,8 @@ extern void hyb_slot_publish(HybCache *cache, uint64 generation, int lane,
 extern bool hyb_slot_together(const HybIndex *ix);
 
 /*
- * Bytes of the index's membership filter, or of the one that is being made; 0: there
- * is none.  A hint.
+ * Bytes of the index's membership filter, or of the one that is being made.  Returns 0
+ * without one.  The answer may be stale.
  */
 extern uint64 hyb_slot_membership_bytes(HybCache *cache, bool making);
 

@@ -50,14 +50,13 @@ key_word(const HybKeyFilter *filter, uint64 hash)
 	uint64		nwords = (uint64) filter->nchunks * CHUNK_WORDS;
 	uint32		word = (uint32) (((hash >> 32) * nwords) >> 32);
 	uint32		number = word / CHUNK_WORDS;
-	const HybChunk *list = hyb_chunk(&hyb_shared_arena,
-									 filter->lists[number / HYB_MEMBERSHIP_NUMBERS]);
-	const uint32 *numbers = (const uint32 *) ((const char *) list + HYB_CHUNK_HEADER);
-	HybChunk   *chunk = hyb_chunk(&hyb_shared_arena,
-								  numbers[number % HYB_MEMBERSHIP_NUMBERS]);
+	const uint32 *numbers = hyb_chunk_space(&hyb_shared_arena,
+											filter->lists[number / HYB_MEMBERSHIP_NUMBERS]);
+	pg_atomic_uint64 *words = hyb_chunk_space(&hyb_shared_arena,
+											  numbers[number % HYB_MEMBERSHIP_NUMBERS]);
 
 	Assert(number < filter->nchunks);
-	return (pg_atomic_uint64 *) ((char *) chunk + HYB_CHUNK_HEADER) + word % CHUNK_WORDS;
+	return &words[word % CHUNK_WORDS];
 }
 
 /* The whole hash, mixed once more, chooses the bits. */
@@ -106,16 +105,6 @@ hyb_key_filter_cost(uint32 nchunks)
 	return nchunks + lists_of(nchunks) + 1;
 }
 
-static uint32
-take_zeroed(void)
-{
-	uint32		chunk = hyb_arena_take(&hyb_shared_arena, 0);
-
-	memset((char *) hyb_chunk(&hyb_shared_arena, chunk) + HYB_CHUNK_HEADER, 0,
-		   HYB_CHUNK_SPACE);
-	return chunk;
-}
-
 /* The numbers in a list are counted in its `used`. */
 void
 hyb_key_filter_create(HybKeyFilter *filter, uint32 nchunks)
@@ -127,7 +116,7 @@ hyb_key_filter_create(HybKeyFilter *filter, uint32 nchunks)
 	memset(filter->lists, 0, sizeof(filter->lists));
 	filter->nchunks = nchunks;
 	pg_atomic_init_u64(&filter->keys, 0);
-	filter->place = take_zeroed();
+	filter->place = hyb_arena_take_zeroed(&hyb_shared_arena);
 	hyb_chunk(&hyb_shared_arena, filter->place)->used = 0;
 	for (uint32 i = nlists; i-- > 0;)
 	{
@@ -135,13 +124,13 @@ hyb_key_filter_create(HybKeyFilter *filter, uint32 nchunks)
 		HybChunk   *list;
 		uint32	   *numbers;
 
-		filter->lists[i] = take_zeroed();
+		filter->lists[i] = hyb_arena_take_zeroed(&hyb_shared_arena);
 		list = hyb_chunk(&hyb_shared_arena, filter->lists[i]);
 		list->next = i + 1 < nlists ? filter->lists[i + 1] : filter->place;
 		list->used = n;
-		numbers = (uint32 *) ((char *) list + HYB_CHUNK_HEADER);
+		numbers = hyb_chunk_space(&hyb_shared_arena, filter->lists[i]);
 		for (uint32 j = 0; j < n; j++)
-			numbers[j] = take_zeroed();
+			numbers[j] = hyb_arena_take_zeroed(&hyb_shared_arena);
 	}
 }
 
@@ -159,7 +148,7 @@ hyb_key_filter_free(uint32 chain)
 	while (chain != 0)
 	{
 		HybChunk   *list = hyb_chunk(&hyb_shared_arena, chain);
-		const uint32 *numbers = (const uint32 *) ((const char *) list + HYB_CHUNK_HEADER);
+		const uint32 *numbers = hyb_chunk_space(&hyb_shared_arena, chain);
 		uint32		next = list->next;
 
 		for (uint32 i = 0; i < list->used; i++)

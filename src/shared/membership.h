@@ -82,6 +82,13 @@ typedef struct HybMembership
 #define HYB_MEMBERSHIP_READY(states)	((states) & 3)
 #define HYB_MEMBERSHIP_MAKING(states)	((states) >> 2)
 
+/* Does the filter with a number answer, or is it being made? */
+static inline bool
+hyb_membership_uses(uint32 states, uint32 number)
+{
+	return HYB_MEMBERSHIP_READY(states) == number || HYB_MEMBERSHIP_MAKING(states) == number;
+}
+
 #ifdef USE_ASSERT_CHECKING
 extern void hyb_membership_assert_valid(const HybMembership *membership);
 #else
@@ -124,8 +131,7 @@ extern bool hyb_key_filter_maybe(HybKeyFilter *filter, uint64 hash);
 static inline HybMembershipPlace *
 hyb_key_filter_place(const HybKeyFilter *filter)
 {
-	return (HybMembershipPlace *)
-		((char *) hyb_chunk(&hyb_shared_arena, filter->place) + HYB_CHUNK_HEADER);
+	return hyb_chunk_space(&hyb_shared_arena, filter->place);
 }
 
 /* ---- memory ---- */
