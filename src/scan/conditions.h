@@ -271,6 +271,13 @@ extern bool hyb_scan_qualifies(HybScanKeys *keys, const HybValue *vals);
  */
 extern void hyb_scan_preprocess(HybScanKeys *keys);
 
+/*
+ * Does a key say that the column equals a short value of its type?  The value's
+ * encoding is an exact bound then, and making it leaves no memory behind.
+ */
+extern bool hyb_key_is_simple(const HybKeyDesc *desc, int column,
+							  const ScanKeyData *key);
+
 #ifdef USE_ASSERT_CHECKING
 extern void hyb_keys_assert_valid(const HybScanKeys *keys);
 #else

@@ -37,39 +37,41 @@ node_scan(PlanState *state)
 }
 
 static void
-explain_filter(const HybScan *so, const char *checks, const char *skipped,
+explain_filter(const HybScanCounts *counts, const char *checks, const char *skipped,
 			   ExplainState *es)
 {
-	ExplainPropertyUInteger(checks, NULL, so->filter_checks, es);
-	ExplainPropertyUInteger(skipped, NULL, so->filter_negatives, es);
+	ExplainPropertyUInteger(checks, NULL, counts->filter_checks, es);
+	ExplainPropertyUInteger(skipped, NULL, counts->filter_negatives, es);
 }
 
 void
 hyb_explain_scan(PlanState *state, ExplainState *es)
 {
 	IndexScanDesc scan = es->analyze ? node_scan(state) : NULL;
-	const HybScan *so;
+	const HybLookUp *look;
+	const HybScanCounts *counts;
 	HybFilterKind kind;
 
 	if (scan == NULL ||
 		scan->indexRelation->rd_indam->ambeginscan != hyb_ambeginscan)
 		return;
-	so = scan->opaque;
+	look = scan->opaque;
+	counts = &look->counts;
 
 	/* what is chosen by the size of things is not told beforehand */
-	kind = hyb_filter_option(so->ix->rel) == HYB_FILTER_AUTO ?
-		HYB_FILTER_NONE : hyb_filter_kind_of_level(so->ix, 0, 1);
+	kind = hyb_filter_option(scan->indexRelation) == HYB_FILTER_AUTO ? HYB_FILTER_NONE :
+		hyb_filter_kind_of_level(hyb_index_create_handle(scan->indexRelation), 0, 1);
 
 	if (hyb_filter_has_ranges(kind))
-		explain_filter(so, "Range Filter Checks",
+		explain_filter(counts, "Range Filter Checks",
 					   "Leaves Skipped by Range Filter", es);
-	else if (kind == HYB_FILTER_POINTS || so->filter_checks > 0)
-		explain_filter(so, "Point Filter Checks",
+	else if (kind == HYB_FILTER_POINTS || counts->filter_checks > 0)
+		explain_filter(counts, "Point Filter Checks",
 					   "Leaves Skipped by Point Filter", es);
-	if (so->hot_hits > 0)
-		ExplainPropertyUInteger("Hot Copies", NULL, so->hot_hits, es);
-	if (so->mode.ahead.asked > 0)
-		ExplainPropertyUInteger("Heap Prefetches", NULL, so->mode.ahead.asked, es);
+	if (counts->hot_hits > 0)
+		ExplainPropertyUInteger("Hot Copies", NULL, counts->hot_hits, es);
+	if (look->scan != NULL && look->scan->mode.ahead.asked > 0)
+		ExplainPropertyUInteger("Heap Prefetches", NULL, look->scan->mode.ahead.asked, es);
 }
 
 #endif							/* HYB_HAVE_EXPLAIN_HOOK */

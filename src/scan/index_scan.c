@@ -104,38 +104,58 @@ assert_valid(const HybScan *so)
 	Assert(so->mark_batch != so->batch);
 }
 
-IndexScanDesc
-hyb_ambeginscan(Relation index, int nkeys, int norderbys)
+static pg_noinline HybScan *
+make_scan(IndexScanDesc scan)
 {
-	IndexScanDesc scan;
+	HybLookUp  *look = scan->opaque;
 	MemoryContext context;
 	MemoryContext old;
 	HybScan    *so;
-
-	/* amcanorderbyop is false */
-	Assert(norderbys == 0 && nkeys >= 0);
-
-	scan = RelationGetIndexScan(index, nkeys, norderbys);
 
 	/*
 	 * A context of our own: constraint checks begin and end a scan per row in
 	 * a memory context that lives on.
 	 */
-	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid scan",
+	context = AllocSetContextCreate(GetMemoryChunkContext(scan), "hybrid scan",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	so = create_scan(hyb_index_create_handle(index));
+	so = create_scan(hyb_index_create_handle(scan->indexRelation));
 	so->scan = scan;
+	so->counts = &look->counts;
 	so->keys.given = scan->keyData;
 	so->keys.ngiven = scan->numberOfKeys;
 	so->batch = hyb_batch_create(so);
 	so->delta_pin = InvalidBuffer;
 	hyb_ahead_init(&so->mode.ahead);
 	MemoryContextSwitchTo(old);
+	look->scan = so;
+	return so;
+}
 
+/* What reads batches. */
+static inline HybScan *
+general_scan(IndexScanDesc scan)
+{
+	HybLookUp  *look = scan->opaque;
+
+	return look->scan != NULL ? look->scan : make_scan(scan);
+}
+
+IndexScanDesc
+hyb_ambeginscan(Relation index, int nkeys, int norderbys)
+{
+	IndexScanDesc scan;
+	HybLookUp  *look;
+
+	/* amcanorderbyop is false */
+	Assert(norderbys == 0 && nkeys >= 0);
+
+	scan = RelationGetIndexScan(index, nkeys, norderbys);
 	scan->xs_itupdesc = RelationGetDescr(index);
 	scan->xs_hitupdesc = RelationGetDescr(index);
-	scan->opaque = so;
+	look = palloc(sizeof(HybLookUp));
+	memset(look, 0, offsetof(HybLookUp, items));
+	scan->opaque = look;
 	return scan;
 }
 
@@ -164,13 +184,18 @@ void
 hyb_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 			 int norderbys)
 {
-	HybScan    *so = (HybScan *) scan->opaque;
+	HybLookUp  *look = scan->opaque;
+	HybScan    *so = look->scan;
 
-	release_delta_pin(so);
-	hyb_ahead_end(so);
-	hyb_batch_finish(so, so->batch);
-	drop_mark(so);
-	so->started = false;
+	look->way = HYB_WAY_OPEN;
+	if (so != NULL)
+	{
+		release_delta_pin(so);
+		hyb_ahead_end(so);
+		hyb_batch_finish(so, so->batch);
+		drop_mark(so);
+		so->started = false;
+	}
 
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
@@ -179,14 +204,19 @@ hyb_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 void
 hyb_amendscan(IndexScanDesc scan)
 {
-	HybScan    *so = (HybScan *) scan->opaque;
+	HybLookUp  *look = scan->opaque;
+	HybScan    *so = look->scan;
 
-	release_delta_pin(so);
-	hyb_ahead_end(so);
-	drop_mark(so);
-	hyb_batch_finish(so, so->batch);
-	hyb_resolve_end(so);
-	MemoryContextDelete(so->context);
+	if (so != NULL)
+	{
+		release_delta_pin(so);
+		hyb_ahead_end(so);
+		drop_mark(so);
+		hyb_batch_finish(so, so->batch);
+		hyb_resolve_end(so);
+		MemoryContextDelete(so->context);
+	}
+	pfree(look);
 	scan->opaque = NULL;
 }
 
@@ -197,11 +227,15 @@ begin_range(HybScan *so)
 {
 	HybScanMode *mode = &so->mode;
 
-	pgstat_count_index_scan(so->ix->rel);
+	if (!so->counted)
+	{
+		pgstat_count_index_scan(so->ix->rel);
+		HYB_COUNT_SEARCH(so->scan);
+	}
+	so->counted = false;
 	/* the planner's look at an end of the index has another kind of snapshot */
 	if (so->scan->xs_want_itup && IsMVCCSnapshot(so->scan->xs_snapshot))
 		hyb_log_count(so->ix, HYB_INDEX_ONLY_SCANS);
-	HYB_COUNT_SEARCH(so->scan);
 	mode->log_limit = HYB_SCAN_LOG_LIMIT;
 	mode->probe = hyb_filter_try(so->ix, hyb_scan_asker(&so->keys));
 	if (so->ix->desc->truncated && !mode->whole_leaves)
@@ -495,11 +529,11 @@ look_ahead(HybScan *so, bool forward)
 		hyb_ahead_look(so, forward);
 }
 
-bool
-hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
+/* The next row of the general way. */
+static bool
+next_of_batches(IndexScanDesc scan, bool forward)
 {
-	HybScan    *so = (HybScan *) scan->opaque;
-	bool		forward = ScanDirectionIsForward(dir);
+	HybScan    *so = general_scan(scan);
 	MemoryContext old = MemoryContextSwitchTo(so->context);
 	bool		found = true;
 
@@ -536,6 +570,64 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 
 	MemoryContextSwitchTo(old);
 	return found;
+}
+
+/*
+ * The executor wants more of the short way than the next row: have the general way
+ * stand where the short way does.  Entries that came meanwhile do not matter, since no
+ * snapshot of the scan sees their rows.
+ */
+static pg_noinline void
+leave_short_way(IndexScanDesc scan)
+{
+	HybLookUp  *look = scan->opaque;
+	HybScan    *so = general_scan(scan);
+	ItemPointer last = look->next > 0 ? &look->items[look->next - 1].tid : NULL;
+	bool		more = true;
+	int			order = -1;
+
+	Assert(look->way == HYB_WAY_SHORT && !so->started);
+	Assert(!scan->kill_prior_tuple);
+	look->way = HYB_WAY_GENERAL;
+	so->counted = true;
+	while (last != NULL && order < 0 && (more = next_of_batches(scan, true)))
+		order = ItemPointerCompare(&scan->xs_heaptid, last);
+	/* the entry may have gone */
+	if (order > 0)
+		so->batch->current--;
+	while (look->ended && more)
+		more = next_of_batches(scan, true);
+}
+
+bool
+hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
+{
+	HybLookUp  *look = scan->opaque;
+	bool		forward = ScanDirectionIsForward(dir);
+
+	if (look->way == HYB_WAY_OPEN)
+	{
+		look->next = 0;
+		look->ended = false;
+		look->way = forward && hyb_look_up(scan, look) ? HYB_WAY_SHORT : HYB_WAY_GENERAL;
+	}
+	else if (look->way == HYB_WAY_SHORT)
+	{
+		if (scan->kill_prior_tuple && look->next > 0)
+			hyb_look_up_kill(scan, look);
+		scan->kill_prior_tuple = false;
+		if (!forward)
+			leave_short_way(scan);
+	}
+	if (look->way == HYB_WAY_GENERAL)
+		return next_of_batches(scan, forward);
+
+	scan->xs_recheck = false;
+	look->ended = look->next == look->n;
+	if (!look->ended)
+		scan->xs_heaptid = look->items[look->next++].tid;
+	hyb_look_up_assert_valid(look);
+	return !look->ended;
 }
 
 /* ---- bitmap scans ---- */
@@ -663,7 +755,7 @@ add_to_bitmap(const HybScanBatch *batch, TIDBitmap *tbm, bool recheck)
 int64
 hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
-	HybScan    *so = (HybScan *) scan->opaque;
+	HybScan    *so = general_scan(scan);
 	MemoryContext old = MemoryContextSwitchTo(so->context);
 	DeadLook	look = {.looking = looks_for_dead(so)};
 	int64		total = 0;
@@ -697,8 +789,12 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 void
 hyb_ammarkpos(IndexScanDesc scan)
 {
-	HybScan    *so = (HybScan *) scan->opaque;
+	HybLookUp  *look = scan->opaque;
+	HybScan    *so;
 
+	if (look->way == HYB_WAY_SHORT)
+		leave_short_way(scan);
+	so = general_scan(scan);
 	drop_mark(so);
 	if (!so->started || so->keys.empty)
 		return;
@@ -710,10 +806,12 @@ hyb_ammarkpos(IndexScanDesc scan)
 void
 hyb_amrestrpos(IndexScanDesc scan)
 {
-	HybScan    *so = (HybScan *) scan->opaque;
+	HybLookUp  *look = scan->opaque;
+	HybScan    *so = look->scan;
 
-	if (!so->marked)
+	if (so == NULL || !so->marked)
 		return;
+	Assert(look->way == HYB_WAY_GENERAL);
 	release_delta_pin(so);
 	if (!so->mark_in_batch)
 	{

@@ -70,6 +70,52 @@ hyb_scan_habits(const HybIndex *ix)
 	return hyb_cache_piece(ix, &hyb_scan_habits_piece);
 }
 
+/* Counts for EXPLAIN. */
+typedef struct HybScanCounts
+{
+	uint64		hot_hits;		/* hot copies taken in place of leaves */
+	uint64		filter_checks;	/* filters asked, */
+	uint64		filter_negatives;	/* and leaves not read therefore */
+} HybScanCounts;
+
+struct HybScan;
+
+/* Entries that a look-up holds. */
+#define HYB_LOOK_UP_ITEMS	6
+
+/* An entry of a look-up, and where it lies. */
+typedef struct HybLookUpItem
+{
+	ItemPointerData tid;
+	uint16		pd_lower;		/* of its leaf; 0: it lies in the log */
+	BlockNumber block;			/* InvalidBlockNumber: it is a hot copy */
+	uint16		place;			/* item of the leaf, or offset in the page of
+								 * the log */
+	uint64		stamp;			/* of the leaf, or the log's generation */
+} HybLookUpItem;
+
+/* What way a scan goes. */
+typedef enum HybScanWay
+{
+	HYB_WAY_OPEN,				/* it has not begun */
+	HYB_WAY_SHORT,				/* look_up.c has found the TIDs */
+	HYB_WAY_GENERAL				/* HybLookUp.scan reads batches */
+} HybScanWay;
+
+/* A scan, as the server's scan->opaque has it. */
+typedef struct HybLookUp
+{
+	HybScanWay	way;
+	struct HybScan *scan;		/* NULL until one was needed */
+	HybScanCounts counts;
+
+	/* HYB_WAY_SHORT */
+	int			n;				/* of items, whose TIDs ascend */
+	int			next;			/* items before it were returned */
+	bool		ended;			/* so was their end */
+	HybLookUpItem items[HYB_LOOK_UP_ITEMS];
+} HybLookUp;
+
 typedef struct HybScan
 {
 	IndexScanDesc scan;
@@ -93,10 +139,8 @@ typedef struct HybScan
 												 * needed yet */
 	struct TupleTableSlot *table_slot;
 
-	/* counts for EXPLAIN */
-	uint64		hot_hits;		/* hot copies taken in place of leaves */
-	uint64		filter_checks;	/* filters asked, */
-	uint64		filter_negatives;	/* and leaves not read therefore */
+	HybScanCounts *counts;
+	bool		counted;		/* the first range was, by a look-up */
 
 	/* mark */
 	bool		marked;
@@ -104,6 +148,23 @@ typedef struct HybScan
 	int			mark_current;
 	HybScanBatch *mark_batch;	/* else in here; otherwise a spare */
 } HybScan;
+
+/* ---- look_up.c ---- */
+
+/*
+ * Find all TIDs of a scan that has not begun, if it can go the short way.  Returns
+ * false if it cannot.
+ */
+extern bool hyb_look_up(IndexScanDesc scan, HybLookUp *look);
+
+/* The row of the item returned last is dead to all: leave a hint. */
+extern void hyb_look_up_kill(IndexScanDesc scan, const HybLookUp *look);
+
+#ifdef USE_ASSERT_CHECKING
+extern void hyb_look_up_assert_valid(const HybLookUp *look);
+#else
+#define hyb_look_up_assert_valid(look) ((void) (look))
+#endif
 
 /* Whether filters are asked for one key or for a range. */
 static inline HybFilterAsker

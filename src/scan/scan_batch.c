@@ -86,7 +86,7 @@ ask_hot(HybScan *so)
 		return answer;
 	Assert(!so->mode.need_pins && !so->mode.need_values);
 	Assert(part->tids_alloc >= 1 && !BufferIsValid(part->pin));
-	so->hot_hits++;
+	so->counts->hot_hits++;
 	batch->hot = true;
 	batch->nparts = 1;
 	part->mode = HYB_STATIC_TIDS;

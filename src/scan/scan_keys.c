@@ -27,6 +27,9 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/* Bytes of a string that a simple key may have. */
+#define SHORT_STRING		64
+
 /*
  * The column compares like `strategy` to the value, which is of the column's
  * type.  Returns false, nothing done, if the value is too long for a bound.
@@ -425,11 +428,27 @@ process_keys(HybScanKeys *keys)
 	}
 }
 
+bool
+hyb_key_is_simple(const HybKeyDesc *desc, int column, const ScanKeyData *key)
+{
+	const HybColumn *col = &desc->cols[column];
+	const struct varlena *string;
+
+	if (key->sk_flags != 0 || key->sk_attno != column + 1 ||
+		key->sk_strategy != BTEqualStrategyNumber || col->codec == NULL ||
+		(OidIsValid(key->sk_subtype) && key->sk_subtype != col->opcintype))
+		return false;
+	if (col->attlen != -1)
+		return col->attlen > 0;
+	string = (const struct varlena *) DatumGetPointer(key->sk_argument);
+	return !VARATT_IS_EXTERNAL(string) && !VARATT_IS_COMPRESSED(string) &&
+		VARSIZE_ANY_EXHDR(string) <= SHORT_STRING;
+}
+
 /*
- * The keys of most scans: equalities on the first columns, one each in their
- * order, with values of the columns' types that are passed by value.  This does
- * what hyb_scan_preprocess would do.  Returns false, nothing done, if there are
- * other keys.
+ * The keys of most scans: simple ones for the first columns, one each in their
+ * order.  This does what hyb_scan_preprocess would do.  Returns false, nothing done,
+ * if there are other keys.
  */
 static bool
 process_equalities(HybScanKeys *keys)
@@ -441,13 +460,7 @@ process_equalities(HybScanKeys *keys)
 		return false;
 	for (int i = 0; i < n; i++)
 	{
-		const ScanKeyData *key = &keys->given[i];
-		const HybColumn *col = &desc->cols[i];
-
-		if (key->sk_flags != 0 || key->sk_attno != i + 1 ||
-			key->sk_strategy != BTEqualStrategyNumber ||
-			col->codec == NULL || !col->attbyval ||
-			(OidIsValid(key->sk_subtype) && key->sk_subtype != col->opcintype))
+		if (!hyb_key_is_simple(desc, i, &keys->given[i]))
 			return false;
 	}
 	for (int i = 0; i < n; i++)

@@ -421,8 +421,8 @@ hyb_part_load(HybScan *so, const HybVersion *version, int level,
 		sought.bound = bound;
 	if (!hyb_static_descend(so->ix, version, &sought, descent))
 		return false;
-	so->filter_checks += descent->probed;
-	so->filter_negatives += descent->skipped;
+	so->counts->filter_checks += descent->probed;
+	so->counts->filter_negatives += descent->skipped;
 	range.to_fence = forward ? hyb_pos_compare(desc, fence, bound) < 0 :
 		hyb_pos_compare(desc, fence, bound) > 0;
 	if (descent->skipped)

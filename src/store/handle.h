@@ -35,6 +35,16 @@ typedef struct HybIndex
  */
 extern HybIndex *hyb_index_create_handle(Relation rel);
 
+#define HYB_HANDLE_SIZE(natts) \
+	(MAXALIGN(sizeof(HybIndex)) + hyb_key_desc_size(natts))
+
+/*
+ * The same in the caller's memory of `size` bytes.  Returns false if that is too
+ * small, or the index has encoded columns.  Allocates nothing once the relation cache
+ * knows the index.
+ */
+extern bool hyb_index_make_handle(Relation rel, HybIndex *ix, Size size);
+
 /*
  * An index that this session is building, on the builder's stack: functions of
  * expressions and predicates may come to the same index, or build others.

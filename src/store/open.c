@@ -171,13 +171,10 @@ hyb_index_is_being_built(Oid index)
 	return false;
 }
 
-HybIndex *
-hyb_index_create_handle(Relation rel)
+/* What handles on the index are made of; its owner lets sessions use it now. */
+static HybIndexCache *
+use_cache(Relation rel)
 {
-	HybIndexCache *cache;
-	HybIndex   *ix;
-	Size		size;
-
 	if (hyb_index_is_being_built(RelationGetRelid(rel)))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -186,11 +183,12 @@ hyb_index_create_handle(Relation rel)
 	prepare_first_use();
 	if (hyb_index_use != NULL)
 		hyb_index_use(rel);
-	cache = rel->rd_amcache;
-	if (cache == NULL)
-		cache = make_cache(rel);
-	size = hyb_key_desc_size(cache->desc.natts);
-	ix = palloc(MAXALIGN(sizeof(HybIndex)) + size);
+	return rel->rd_amcache != NULL ? rel->rd_amcache : make_cache(rel);
+}
+
+static void
+fill_handle(HybIndex *ix, Relation rel, const HybIndexCache *cache)
+{
 	ix->rel = rel;
 	ix->desc = (HybKeyDesc *) ((char *) ix + MAXALIGN(sizeof(HybIndex)));
 	ix->incarnation = cache->incarnation;
@@ -198,7 +196,7 @@ hyb_index_create_handle(Relation rel)
 	ix->cache_serial = cache->backend_serial;
 	ix->context = CurrentMemoryContext;
 	ix->dictionaries = NULL;
-	memcpy(ix->desc, &cache->desc, size);
+	memcpy(ix->desc, &cache->desc, hyb_key_desc_size(cache->desc.natts));
 	hyb_key_desc_assert_valid(ix->desc);
 	Assert(ix->desc->tupdesc == RelationGetDescr(rel));
 	Assert(ix->desc->cols[0].order_proc == index_getprocinfo(rel, 1, HYB_ORDER_PROC));
@@ -207,5 +205,25 @@ hyb_index_create_handle(Relation rel)
 		attach_dictionaries(ix);
 	Assert(ix->incarnation != 0 && ix->desc->nkeys >= 1 &&
 		   ix->desc->nkeys <= ix->desc->natts);
+}
+
+HybIndex *
+hyb_index_create_handle(Relation rel)
+{
+	const HybIndexCache *cache = use_cache(rel);
+	HybIndex   *ix = palloc(HYB_HANDLE_SIZE(cache->desc.natts));
+
+	fill_handle(ix, rel, cache);
 	return ix;
+}
+
+bool
+hyb_index_make_handle(Relation rel, HybIndex *ix, Size size)
+{
+	const HybIndexCache *cache = use_cache(rel);
+
+	if (HYB_HANDLE_SIZE(cache->desc.natts) > size || cache->desc.has_encoded)
+		return false;
+	fill_handle(ix, rel, cache);
+	return true;
 }

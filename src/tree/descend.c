@@ -225,9 +225,10 @@ follow_child(const HybIndex *ix, Page page, const HybSought *sought,
 	BlockNumber block = at->block;
 	int			i = hyb_inner_search(ix->desc, page, sought->pos,
 									 sought->backward, ix->rel, block);
-	bool		fence = sought->want_fence &&
-		(sought->backward ? i > 0 : i + 1 < hyb_inner_count(page));
+	bool		last = i + 1 == hyb_inner_count(page);
+	bool		fence = sought->want_fence && (sought->backward ? i > 0 : !last);
 
+	descent->last &= last;
 	if (fence && !sought->backward)
 	{
 		hyb_inner_get(page, i + 1, at, ix->rel, block);
@@ -288,6 +289,7 @@ hyb_static_descend(const HybIndex *ix, const HybVersion *version,
 	descent->buf = InvalidBuffer;
 	descent->probed = false;
 	descent->skipped = false;
+	descent->last = true;
 	memset(&descent->fence, 0, sizeof(HybPos));
 	descent->fence.tie = sought->backward ? HYB_BEFORE : HYB_AFTER;
 	page = cached_root(ix, sought->level, root);

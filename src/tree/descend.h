@@ -48,6 +48,7 @@ typedef struct HybDescent
 	uint64		stamp;
 	bool		probed;			/* a filter was asked, and answered */
 	bool		skipped;		/* its answer was "no" */
+	bool		last;			/* it is the level's last leaf */
 
 	/*
 	 * With want_fence: the leaf's upper fence if the search goes forward, its

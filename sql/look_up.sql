@@ -1,0 +1,176 @@
+--
+-- Look-ups of whole keys in unique indexes, which go a short way.  They return what a
+-- scan of the table returns: in every form of key, at each end of leaves, levels and
+-- the log, with several row versions, and where the general way takes over.
+--
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 1000000;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_indexonlyscan = off;
+CREATE TABLE look (id int8, u uuid, s text COLLATE "C", a int2, b date, v int, w int) WITH (autovacuum_enabled = off);
+CREATE FUNCTION look_row(i int) RETURNS look LANGUAGE sql AS $$
+	SELECT i, md5(i::text)::uuid, 'key ' || i, i % 100, date '2000-01-01' + i / 100, i, 0;
+$$;
+INSERT INTO look SELECT (look_row(2 * i)).* FROM generate_series(1, 2000) i;
+CREATE UNIQUE INDEX look_id ON look USING hybrid (id);
+CREATE UNIQUE INDEX look_u ON look USING hybrid (u DESC) INCLUDE (v);
+CREATE UNIQUE INDEX look_s ON look USING hybrid (s);
+CREATE UNIQUE INDEX look_ab ON look USING hybrid (a, b DESC);
+CREATE INDEX look_w ON look USING hybrid (w);
+ANALYZE look;
+-- Keys from 1 to n: how many rows have each index's look-ups found, and the right ones?
+CREATE FUNCTION look_all(n int) RETURNS TABLE (index text, rows bigint, "right" bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	got look;
+	k look;
+	q text;
+BEGIN
+	FOREACH index IN ARRAY ARRAY['id = $1.id', 'u = $1.u', 's = $1.s', 'a = $1.a AND b = $1.b'] LOOP
+		rows := 0; "right" := 0;
+		FOR i IN 1 .. n LOOP
+			k := look_row(i);
+			FOR got IN EXECUTE 'SELECT * FROM look WHERE ' || index USING k LOOP
+				rows := rows + 1;
+				"right" := "right" + (got.id = i AND got.v = i)::int;
+			END LOOP;
+		END LOOP;
+		RETURN NEXT;
+	END LOOP;
+END $$;
+SELECT * FROM look_all(4010);
+-- in the log, below, between and above what is static
+INSERT INTO look SELECT (look_row(2 * i + 1)).* FROM generate_series(1, 100) i;
+INSERT INTO look SELECT (look_row(i)).* FROM generate_series(4001, 4200) i;
+SELECT * FROM look_all(4210);
+-- in two levels
+SET hybridindex.merge_floor = 50;
+SELECT hybrid_merge(i) IS NOT NULL FROM unnest('{look_id,look_u,look_s,look_ab}'::regclass[]) i;
+INSERT INTO look SELECT (look_row(2 * i + 1)).* FROM generate_series(101, 150) i;
+SELECT * FROM look_all(4210);
+-- Constants of other types, no values, and values that no column can have
+SELECT v FROM look WHERE id = 20::int2;
+SELECT v FROM look WHERE id = 20::numeric;
+SELECT v FROM look WHERE a = 70000 AND b = '2000-01-01';
+SELECT v FROM look WHERE a = 20::int8 AND b = timestamp '2000-01-01';
+SELECT v FROM look WHERE s = 'key 20'::name;
+SELECT v FROM look WHERE s = repeat('key 20', 100);
+PREPARE by_id(int8) AS SELECT v FROM look WHERE id = $1;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE by_id(NULL);
+EXECUTE by_id(20);
+-- a join looks up with and without values, in turn
+SELECT count(*), count(look.v), sum(look.v) FROM
+	(SELECT nullif(i, i / 3 * 3)::int8 AS k FROM generate_series(1, 600) i) AS l LEFT JOIN look ON look.id = l.k;
+-- Several row versions: each snapshot sees its own
+CREATE FUNCTION look_update(n int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. n LOOP UPDATE look SET w = w + 1 WHERE id IN (40, 4200); END LOOP;
+END $$;
+SELECT look_update(3);
+SELECT id, v, w FROM look WHERE id = 40 UNION ALL SELECT id, v, w FROM look WHERE u = md5('4200')::uuid;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT w FROM look WHERE id = 40;
+SAVEPOINT a;
+SELECT look_update(20);
+SELECT w FROM look WHERE id = 40 UNION ALL SELECT w FROM look WHERE u = md5('4200')::uuid;
+ROLLBACK TO a;
+SELECT w FROM look WHERE id = 40 UNION ALL SELECT w FROM look WHERE u = md5('4200')::uuid;
+COMMIT;
+SELECT look_update(20);
+SELECT w FROM look WHERE id = 40 UNION ALL SELECT w FROM look WHERE u = md5('4200')::uuid;
+-- The first look-up leaves hints for dead row versions: the second one visits none
+CREATE FUNCTION look_buffers(q text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || q INTO plan;
+	RETURN (plan->0->'Plan'->>'Shared Hit Blocks')::int + (plan->0->'Plan'->>'Shared Read Blocks')::int;
+END $$;
+SELECT hybrid_merge('look_id') IS NOT NULL;
+SELECT look_buffers('SELECT v FROM look WHERE id = 40') > look_buffers('SELECT v FROM look WHERE id = 40') AS fewer;
+SELECT w FROM look WHERE id = 40;
+DELETE FROM look WHERE id = 42;
+SELECT v FROM look WHERE id = 42;
+SELECT v FROM look WHERE id = 42;
+INSERT INTO look SELECT (look_row(42)).*;
+SELECT v FROM look WHERE id = 42;
+VACUUM look;
+SELECT * FROM look_all(4210);
+-- Four entries of each key, which leaves end between
+BEGIN;
+UPDATE look SET w = w + 1;
+UPDATE look SET w = w + 1;
+UPDATE look SET w = w + 1;
+SELECT hybrid_merge(i) IS NOT NULL FROM unnest('{look_id,look_u,look_s,look_ab}'::regclass[]) i;
+SELECT * FROM look_all(4210);
+ROLLBACK;
+SELECT * FROM look_all(4210);
+-- Cursors turn round, and come back from the end
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM look WHERE id = 44;
+FETCH NEXT c;
+FETCH PRIOR c;
+FETCH NEXT c;
+FETCH NEXT c;
+FETCH NEXT c;
+FETCH PRIOR c;
+FETCH PRIOR c;
+FETCH LAST c;
+FETCH FIRST c;
+FETCH BACKWARD 2 c;
+FETCH FORWARD 2 c;
+CLOSE c;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM look WHERE id = 43000;
+FETCH NEXT c;
+FETCH PRIOR c;
+FETCH NEXT c;
+CLOSE c;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM look WHERE id = 44;
+FETCH LAST c;
+FETCH PRIOR c;
+CLOSE c;
+COMMIT;
+-- A merge join marks the place
+SET enable_nestloop = off;
+SET enable_hashjoin = off;
+SET enable_material = off;
+SELECT l.v, r.v FROM look l JOIN look r ON l.id = r.id WHERE l.id = 44 AND r.id = 44;
+SELECT count(*) FROM (VALUES (44::int8), (44), (44)) AS l (k) JOIN look r ON l.k = r.id WHERE r.id = 44;
+RESET enable_nestloop;
+RESET enable_hashjoin;
+RESET enable_material;
+-- each look-up is one scan, also if the general way takes over
+SELECT pg_stat_force_next_flush();
+SELECT idx_scan AS before FROM pg_stat_user_indexes WHERE indexrelname = 'look_id' \gset
+SELECT v FROM look WHERE id = 46;
+UPDATE look SET w = w + 1 WHERE id = 46;
+SELECT v FROM look WHERE id = 46;
+SELECT v FROM look WHERE id = 46;
+SELECT pg_stat_force_next_flush();
+SELECT idx_scan - :before AS scans FROM pg_stat_user_indexes WHERE indexrelname = 'look_id';
+-- a partial index, one that has learned codes, and one that is not unique
+CREATE UNIQUE INDEX look_part ON look USING hybrid (v) WHERE w = 0;
+SELECT v FROM look WHERE v = 48 AND w = 0;
+SELECT v FROM look WHERE v = 40 AND w = 0;
+CREATE UNIQUE INDEX look_hope ON look USING hybrid ((s || '!') text_hope_ops);
+SELECT v FROM look WHERE s || '!' = 'key 48!';
+SELECT count(*) FROM look WHERE w = 0;
+-- serializable transactions and sessions that have gathered rows
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT v FROM look WHERE id = 48;
+COMMIT;
+CREATE FUNCTION look_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE INFO 'found %', (SELECT count(*) FROM look WHERE id = NEW.id);
+	RETURN NEW;
+END $$;
+CREATE TRIGGER look_inserted AFTER INSERT ON look FOR EACH ROW EXECUTE FUNCTION look_inserted();
+INSERT INTO look SELECT (look_row(i)).* FROM generate_series(5001, 5003) i;
+SELECT count(hybrid_index_check(i, true)) FROM unnest('{look_id,look_u,look_s,look_ab,look_part,look_hope}'::regclass[]) i;
+DROP TABLE look CASCADE;

@@ -1,0 +1,385 @@
+/*
+ * look_up.c
+ *		The short way of a look-up: each column of a unique index equals a short value.
+ *
+ * This is the scan that applications ask for most.  It finds a few TIDs, so it needs
+ * no batches, edges, hops, marks or values of a HybScan, and it makes none.  Between
+ * two statements of a session other sessions run, and what costs time then is each
+ * line of code and memory that a statement touches.  So the whole look-up is in this
+ * file, and what it works with lies in one place that the backend keeps.
+ *
+ * It does what loading a batch does (scan_batch.c), in the same order: capture the
+ * version, ask for a hot copy, read the levels, read the log, prove the version
+ * current.  What it leaves out it need not do, because
+ *
+ * - the snapshot is one for statements, and rows are returned: so no pin has to hold
+ *   VACUUM up, and each TID is looked up in the table;
+ * - the transaction is not serializable: so nothing is locked;
+ * - keys are ordered by memcmp, equal keys have equal bytes, and leaves keep them: so
+ *   comparisons call no functions, and nothing runs that could look something up
+ *   in the memory that this look-up uses;
+ * - all entries found fit HybLookUp, and lie in one leaf of each level.
+ *
+ * Otherwise, and where the executor wants more than the next row, the general way
+ * (index_scan.c) does it.
+ */
+#include "base/compat.h"
+
+#include "access/relscan.h"
+#include "access/xact.h"
+#include "executor/instrument.h"
+#include "filter/filter_choice.h"
+#include "hot/hot.h"
+#include "insert/gather.h"
+#include "leaf/leaf.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "scan/scan.h"
+#include "shared/index_cache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* Columns of an index whose look-ups go the short way, INCLUDE columns among them. */
+#define MOST_COLUMNS		4
+
+typedef enum LookUpResult
+{
+	LOOK_UP_DONE,
+	LOOK_UP_AGAIN,				/* the version is not current */
+	LOOK_UP_GENERAL				/* the general way has to do it */
+} LookUpResult;
+
+/* What look-ups of a backend use, one after the other. */
+typedef struct LookUpMemory
+{
+	MemoryContext context;		/* of all that grows here; NULL: not used yet */
+	union
+	{
+		HybIndex	ix;
+		char		space[HYB_HANDLE_SIZE(MOST_COLUMNS)];
+	};
+	HybBuf		key;
+	HybPos		low;			/* just below the key, and just above it */
+	HybPos		high;
+	uint8		probe;			/* levels whose filters are asked */
+	HybDescent	descent;
+	HybLeaf		leaf;
+	HybFetched	log;
+} LookUpMemory;
+
+static LookUpMemory memory;
+
+#ifdef USE_ASSERT_CHECKING
+void
+hyb_look_up_assert_valid(const HybLookUp *look)
+{
+	Assert(look->n >= 0 && look->n <= HYB_LOOK_UP_ITEMS);
+	Assert(look->next >= 0 && look->next <= look->n);
+	Assert(!look->ended || look->next == look->n);
+	for (int i = 1; i < look->n; i++)
+		Assert(ItemPointerCompare(unconstify(ItemPointerData *, &look->items[i - 1].tid),
+								  unconstify(ItemPointerData *, &look->items[i].tid)) < 0);
+}
+#endif
+
+/* May the scan go the short way, as far as its keys are not concerned? */
+static inline bool
+is_plain(IndexScanDesc scan)
+{
+	return scan->indexRelation->rd_index->indisunique && !scan->xs_want_itup &&
+		scan->parallel_scan == NULL && scan->ignore_killed_tuples &&
+		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot) &&
+		!IsolationIsSerializable() && !HYB_SNAPSHOTS_EXPIRE();
+}
+
+/* Make the handle, the key and its positions.  Returns false if they are not simple. */
+static bool
+encode_keys(IndexScanDesc scan)
+{
+	const HybKeyDesc *desc;
+
+	if (!hyb_index_make_handle(scan->indexRelation, &memory.ix, sizeof(memory.space)))
+		return false;
+	memory.ix.context = memory.context;
+	desc = memory.ix.desc;
+	if (!desc->all_mem || !desc->exact || desc->truncated ||
+		scan->numberOfKeys != desc->nkeys)
+		return false;
+	memory.key.len = 0;
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		const ScanKeyData *key = &scan->keyData[i];
+
+		if (!hyb_key_is_simple(desc, i, key))
+			return false;
+		hyb_key_encode_column(&desc->cols[i], key->sk_argument, false, &memory.key);
+	}
+	memory.low.key = memory.key.data;
+	memory.low.len = memory.key.len;
+	memory.low.ncols = desc->nkeys;
+	memory.low.tie = HYB_BEFORE;
+	memory.high = memory.low;
+	memory.high.tie = HYB_AFTER;
+	return true;
+}
+
+/* Take items of the leaf, but for those known to be dead. */
+static inline void
+add_items(int first, int n, HybLookUp *look)
+{
+	const HybLeaf *leaf = &memory.leaf;
+	const HybDescent *descent = &memory.descent;
+	const uint8 *dead = leaf->tombstones != NULL ? leaf->tombstones :
+		hyb_leaf_hints(descent->page);
+	ItemPointerData tids[HYB_LOOK_UP_ITEMS];
+
+	hyb_leaf_tids(leaf, first, n, tids);
+	for (int i = 0; i < n; i++)
+	{
+		HybLookUpItem *item = &look->items[look->n];
+		int			place = first + i;
+
+		if (dead != NULL && (dead[place >> 3] & (1 << (place & 7))) != 0)
+			continue;
+		item->tid = tids[i];
+		item->pd_lower = ((PageHeader) descent->page)->pd_lower;
+		item->block = descent->block;
+		item->place = place;
+		item->stamp = descent->stamp;
+		look->n++;
+	}
+}
+
+/* Take the key's items in a level. */
+static LookUpResult
+find_in_level(const HybVersion *version, int level, HybLookUp *look)
+{
+	HybIndex   *ix = &memory.ix;
+	HybDescent *descent = &memory.descent;
+	HybLeaf    *leaf = &memory.leaf;
+	bool		asks = hyb_filter_try_level(memory.probe, level);
+	HybSought	sought = {
+		.level = level,
+		.pos = &memory.low,
+		.bound = asks ? &memory.high : NULL,
+		.want_fence = asks
+	};
+	LookUpResult result = LOOK_UP_DONE;
+	int			row;
+	int			end_row;
+	int			first;
+	int			n;
+
+	if (version->levels[level].height == 0)
+		return LOOK_UP_DONE;
+	if (!hyb_static_descend(ix, version, &sought, descent))
+		return LOOK_UP_AGAIN;
+	look->counts.filter_checks += descent->probed;
+	look->counts.filter_negatives += descent->skipped;
+	if (descent->skipped)
+	{
+		hyb_filter_note(ix, HYB_ASK_POINT, level, HYB_PROBE_NEGATIVE);
+		return hyb_pos_compare(ix->desc, &descent->fence, &memory.high) < 0 ?
+			LOOK_UP_GENERAL : LOOK_UP_DONE;
+	}
+
+	hyb_leaf_open(leaf, ix->desc, descent->page, ix->rel, descent->block);
+	first = hyb_leaf_search_equal(leaf, &memory.low, &row, &end_row);
+	n = row < end_row ? hyb_leaf_row_start(leaf, end_row) - first : 0;
+	if (descent->probed)
+		hyb_filter_note(ix, HYB_ASK_POINT, level,
+						n > 0 ? HYB_PROBE_HIT : HYB_PROBE_FALSE_POSITIVE);
+	if ((end_row == leaf->nrows && !descent->last) || n > HYB_LOOK_UP_ITEMS - look->n)
+		result = LOOK_UP_GENERAL;
+	else if (n > 0)
+		add_items(first, n, look);
+	hyb_descent_release(descent);
+	return result;
+}
+
+/* A hot copy is what all levels have; else they are read. */
+static LookUpResult
+find_in_static(const HybVersion *version, const HybHotKey *key, HybHotAnswer *hot,
+			   uint64 *gate, HybLookUp *look)
+{
+	LookUpResult result = LOOK_UP_DONE;
+
+	*hot = hyb_hot_memory_kb > 0 || hyb_hot_memory_changed ?
+		hyb_hot_find(&memory.ix, key, &look->items[0].tid) : HYB_HOT_NONE;
+	if (*hot == HYB_HOT_HIT)
+	{
+		look->items[0].block = InvalidBlockNumber;
+		look->n = 1;
+		return LOOK_UP_DONE;
+	}
+	if (*hot == HYB_HOT_PUBLISH)
+		*gate = hyb_hot_gate(&memory.ix);
+	for (int i = 0; i < version->nlevels && result == LOOK_UP_DONE; i++)
+		result = find_in_level(version, i, look);
+	return result;
+}
+
+static LookUpResult
+find_in_log(const HybVersion *version, uint64 hash, HybLookUp *look)
+{
+	HybFetched *log = &memory.log;
+	HybFetch	fetch = {
+		.which = HYB_FETCH_NOT_KILLED | HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
+		.lo = &memory.low,
+		.hi = &memory.high,
+		.limit = HYB_LOOK_UP_ITEMS,
+		.point_hash = hash
+	};
+
+	if (!hyb_log_fetch(&memory.ix, version, &fetch, log))
+		return LOOK_UP_AGAIN;
+	if (!log->complete || log->nitems > HYB_LOOK_UP_ITEMS - look->n)
+		return LOOK_UP_GENERAL;
+	for (int i = 0; i < log->nitems; i++)
+	{
+		HybLookUpItem *item = &look->items[look->n++];
+
+		item->tid = log->items[i].tid;
+		item->pd_lower = 0;
+		item->block = log->items[i].ref.block;
+		item->place = log->items[i].ref.offset;
+		item->stamp = log->items[i].ref.generation;
+	}
+	return LOOK_UP_DONE;
+}
+
+/* In the order in which the general way returns them, which may take over. */
+static inline void
+sort_items(HybLookUp *look)
+{
+	for (int i = 1; i < look->n; i++)
+	{
+		HybLookUpItem item = look->items[i];
+		int			place = i;
+
+		while (place > 0 && ItemPointerCompare(&look->items[place - 1].tid, &item.tid) > 0)
+		{
+			look->items[place] = look->items[place - 1];
+			place--;
+		}
+		look->items[place] = item;
+	}
+}
+
+static bool
+find_key(HybLookUp *look)
+{
+	HybIndex   *ix = &memory.ix;
+	HybHotKey	key = hyb_hot_key(memory.key.data, memory.key.len);
+	HybVersion	version;
+	HybHotAnswer hot;
+	uint64		gate = 0;
+	LookUpResult result;
+	int			nstatic;
+
+	/* long values may have been packed in another form */
+	if (!hyb_key_has_one_form(ix->desc, key.bytes, key.len))
+		return false;
+	memory.probe = hyb_filter_try(ix, HYB_ASK_POINT);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		look->n = 0;
+		hyb_version_capture(ix, &version);
+		result = find_in_static(&version, &key, &hot, &gate, look);
+		nstatic = look->n;
+		if (result == LOOK_UP_DONE)
+			result = find_in_log(&version, key.hash, look);
+	} while (result == LOOK_UP_AGAIN);
+	if (result == LOOK_UP_GENERAL)
+		return false;
+	/* the fetch from the log has found the version current */
+	look->counts.hot_hits += hot == HYB_HOT_HIT;
+	if (hot == HYB_HOT_PUBLISH && nstatic == 1)
+		hyb_hot_publish(ix, &key, &look->items[0].tid, gate);
+	sort_items(look);
+	return true;
+}
+
+bool
+hyb_look_up(IndexScanDesc scan, HybLookUp *look)
+{
+	MemoryContext old;
+	bool		found;
+
+	if (!is_plain(scan))
+		return false;
+	/* may append entries, and merge */
+	hyb_gather_before_read(RelationGetRelid(scan->indexRelation));
+	if (memory.context == NULL)
+	{
+		memory.context = AllocSetContextCreate(TopMemoryContext, "hybrid look-up",
+											   ALLOCSET_SMALL_SIZES);
+		hyb_buf_init(&memory.descent.copy, NULL, 0, memory.context);
+	}
+	old = MemoryContextSwitchTo(memory.context);
+	found = encode_keys(scan) && find_key(look);
+	MemoryContextSwitchTo(old);
+	if (!found)
+		return false;
+	pgstat_count_index_scan(scan->indexRelation);
+	HYB_COUNT_SEARCH(scan);
+	hyb_look_up_assert_valid(look);
+	return true;
+}
+
+/* As set_log_hints (scan_batch.c) for the entry of memory.key. */
+static void
+kill_in_log(const HybLookUpItem *item)
+{
+	HybFetchedItem entry = {
+		.tid = item->tid,
+		.len = memory.key.len,
+		.keylen = memory.key.len,
+		.ref = {
+			.generation = item->stamp,
+			.block = item->block,
+			.offset = item->place
+		}
+	};
+	HybFetched	log = {.keys = memory.key,.items = &entry,.nitems = 1};
+	Buffer		buf = InvalidBuffer;
+
+	if (hyb_delta_pin_entry(&memory.ix, &entry.ref, &entry.tid, &buf) != HYB_PIN_HOLDS)
+		return;
+	hyb_log_kill(&memory.ix, &log, &entry);
+	ReleaseBuffer(buf);
+}
+
+/* A leaf with tombstones has no room for hints. */
+static void
+kill_in_leaf(const HybLookUpItem *item)
+{
+	Buffer		buf = ReadBuffer(memory.ix.rel, item->block);
+	int			place = item->place;
+
+	hyb_leaf_set_hints(&memory.ix, buf, item->stamp, item->pd_lower, &place, 1);
+	ReleaseBuffer(buf);
+}
+
+void
+hyb_look_up_kill(IndexScanDesc scan, const HybLookUp *look)
+{
+	const HybLookUpItem *item = &look->items[look->next - 1];
+	MemoryContext old = MemoryContextSwitchTo(memory.context);
+
+	Assert(look->way == HYB_WAY_SHORT && look->next > 0);
+	/* other look-ups may have used the memory meanwhile */
+	if (encode_keys(scan))
+	{
+		HybHotKey	key = hyb_hot_key(memory.key.data, memory.key.len);
+
+		if (!BlockNumberIsValid(item->block))
+			hyb_hot_forget(&memory.ix, &key);
+		else if (item->pd_lower == 0)
+			kill_in_log(item);
+		else
+			kill_in_leaf(item);
+	}
+	MemoryContextSwitchTo(old);
+}
