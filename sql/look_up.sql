@@ -95,6 +95,13 @@ END $$;
 SELECT hybrid_merge('look_id') IS NOT NULL;
 SELECT look_buffers('SELECT v FROM look WHERE id = 40') > look_buffers('SELECT v FROM look WHERE id = 40') AS fewer;
 SELECT w FROM look WHERE id = 40;
+-- the same of entries in the log
+UPDATE look SET w = w + 1 WHERE id > 60;
+DO $$ BEGIN FOR i IN 1 .. 3 LOOP UPDATE look SET w = w + 1 WHERE id = 100; END LOOP; END $$;
+CREATE TABLE look_cost AS SELECT 1 AS n, look_buffers('SELECT v FROM look WHERE id = 100') AS buffers;
+INSERT INTO look_cost SELECT 2, look_buffers('SELECT v FROM look WHERE id = 100');
+INSERT INTO look_cost SELECT 3, look_buffers('SELECT v FROM look WHERE id = 100');
+SELECT max(buffers) FILTER (WHERE n = 1) > max(buffers) FILTER (WHERE n = 3) AS fewer FROM look_cost;
 DELETE FROM look WHERE id = 42;
 SELECT v FROM look WHERE id = 42;
 SELECT v FROM look WHERE id = 42;
@@ -136,15 +143,23 @@ FETCH LAST c;
 FETCH PRIOR c;
 CLOSE c;
 COMMIT;
--- A merge join marks the place
-SET enable_nestloop = off;
-SET enable_hashjoin = off;
-SET enable_material = off;
-SELECT l.v, r.v FROM look l JOIN look r ON l.id = r.id WHERE l.id = 44 AND r.id = 44;
-SELECT count(*) FROM (VALUES (44::int8), (44), (44)) AS l (k) JOIN look r ON l.k = r.id WHERE r.id = 44;
-RESET enable_nestloop;
-RESET enable_hashjoin;
-RESET enable_material;
+-- A deferred constraint lets two rows in for a while
+CREATE TABLE look_deferred (id int8, v int);
+INSERT INTO look_deferred SELECT i, i FROM generate_series(1, 100) i;
+CREATE UNIQUE INDEX look_deferred_id ON look_deferred USING hybrid (id);
+ALTER TABLE look_deferred ADD UNIQUE USING INDEX look_deferred_id DEFERRABLE;
+BEGIN;
+SET CONSTRAINTS ALL DEFERRED;
+INSERT INTO look_deferred SELECT 44, i FROM generate_series(1001, 1003) i;
+DECLARE c SCROLL CURSOR FOR SELECT v FROM look_deferred WHERE id = 44;
+FETCH FORWARD 3 c;
+FETCH BACKWARD 2 c;
+FETCH FORWARD 10 c;
+FETCH BACKWARD 1 c;
+FETCH FORWARD 1 c;
+FETCH BACKWARD ALL c;
+ROLLBACK;
+DROP TABLE look_deferred;
 -- each look-up is one scan, also if the general way takes over
 SELECT pg_stat_force_next_flush();
 SELECT idx_scan AS before FROM pg_stat_user_indexes WHERE indexrelname = 'look_id' \gset
