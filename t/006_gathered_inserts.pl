@@ -32,6 +32,22 @@ CREATE INDEX t_k ON t USING hybrid (k);
 CREATE INDEX t_s ON t USING hybrid (s);
 CREATE TABLE u (LIKE plain);
 CREATE UNIQUE INDEX u_k ON u USING hybrid (k);
+CREATE TABLE bare (id int, a int, b int, c int, d int, e int, p int);
+CREATE TABLE w (LIKE bare);
+CREATE UNIQUE INDEX w_id ON w USING hybrid (id);
+CREATE INDEX w_a ON w USING hybrid (a);
+CREATE INDEX w_b ON w USING hybrid (b);
+CREATE INDEX w_c ON w USING hybrid (c);
+CREATE INDEX w_d ON w USING hybrid (d);
+CREATE INDEX w_e ON w USING hybrid (e);
+CREATE INDEX w_p ON w USING hybrid (p) WHERE p >= 0;
+CREATE PROCEDURE single(tab regclass, lo int, hi int, p int) LANGUAGE plpgsql AS \$\$
+BEGIN
+	FOR i IN lo .. hi LOOP
+		EXECUTE format('INSERT INTO %s VALUES (\$1, \$1, \$1, \$1, \$1, \$1, \$2)', tab) USING i, p;
+	END LOOP;
+END \$\$;
+CREATE SEQUENCE numbers START 100000000;
 COPY (SELECT hashint8extended(i, 1), md5(i::text) FROM generate_series(1, $rows) i) TO '$file';
 EOF
 
@@ -66,6 +82,18 @@ $node->safe_psql('postgres', 'TRUNCATE t');
 $node->safe_psql('postgres', insert('t', 4));
 cmp_ok(wal('UPDATE t SET k = k + 1') - wal('UPDATE plain SET k = k + 1'), '<', 75, 'entries of an UPDATE are logged together');
 
+# Single rows, and what six indexes that are not unique take.  A record has the entries
+# of four of them, so one of four and one of two are written; one of four and one of
+# one where the partial index leaves the row out.
+sub wal_of_single
+{
+	my ($lo, $p) = @_;
+	my $hi = $lo + $rows - 1;
+	return wal("CALL single('w', $lo, $hi, $p)") - wal("CALL single('bare', $lo, $hi, $p)");
+}
+cmp_ok(wal_of_single(1, 1), '<', 7 * 56 - 80, 'entries of a row for several indexes are logged together');
+cmp_ok(wal_of_single($rows + 1, -1), '<', 6 * 56 - 60, 'so are those of a row that the last index leaves out');
+
 # ---- a crash; pages are compared with what replay makes of them ----
 my %queries = (
 	'SELECT s FROM t WHERE k > 0' => 'index bitmap',
@@ -97,10 +125,19 @@ INSERT INTO t SELECT i, 'prepared' FROM generate_series(101, 200) i;
 PREPARE TRANSACTION 'p';
 INSERT INTO t SELECT i, 'committed' FROM generate_series(1, 100) i;
 EOF
+my $clients = start_pgbench($node, <<'EOF', '-c', 4, '-t', 400);
+\set i random(1, 1000000)
+INSERT INTO w VALUES (nextval('numbers'), :i, :i / 2, 7, -:i, :i % 100, :i % 3 - 1);
+UPDATE w SET c = c + 1 WHERE id = :i % 20000;
+EOF
+ok(finish_psql($clients), 'clients insert single rows');
 $node->stop('immediate');
 finish_psql($held);
 $node->start;
-same_answers($node, 'after the crash', \%queries, ['t', 'u']);
+same_answers($node, 'after the crash', {
+	%queries,
+	'SELECT id FROM w WHERE a BETWEEN 1000 AND 30000' => 'index bitmap',
+	'SELECT d FROM w WHERE p = 0' => 'index bitmap' }, ['t', 'u', 'w']);
 $node->safe_psql('postgres', "COMMIT PREPARED 'p'");
 same_answers($node, 'answers with the prepared transaction', \%queries, ['t', 'u']);
 is($node->safe_psql('postgres', <<'EOF'), "committed|100\nprepared|200", 'the rows that are there');

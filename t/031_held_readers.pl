@@ -333,6 +333,26 @@ foreach my $changes ([], ["SELECT hybrid_merge('vc_k')"])
 	same_answers($node, 'the new entry of the second lane is found', \%query, ['l']);
 }
 
+# A row's entries for three indexes, while the only tail of the first one is locked: the
+# other two get theirs under one record, and the inserter waits with no tail locked.
+{
+	run($node, 'CREATE TABLE m (a int, b int, c int)', map { "CREATE INDEX m_$_ ON m USING hybrid ($_)" } qw(a b c));
+	my $other = $node->background_psql('postgres');
+	$other->query_safe("SET application_name = 'several'; INSERT INTO m VALUES (-1, -1, -1)");
+	my $filler = start_held('delta-page', "INSERT INTO m SELECT i, i, i FROM generate_series(1, 2000) i;\n");
+	my $entries = "sum(dynamic_entries) FROM unnest('{m_b,m_c}'::regclass[]) i, hybrid_index_stats(i)";
+	my $before = value_of($node, $entries);
+	$other->query_until(qr/start/, "\\echo start\nINSERT INTO m VALUES (-2, -2, -2);\n");
+	wait_for($node, 'another inserter waits for the metapage',
+		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'several' AND wait_event_type IN ('LWLock', 'Buffer'))");
+	is(value_of($node, $entries), $before + 2, 'the other indexes have got their entries');
+	run($node, "SET statement_timeout = '20s'; SELECT hybrid_merge('m_b'), hybrid_merge('m_c')");
+	ok(let_go($filler), 'the session that was held goes on') or diag $filler->{err};
+	$other->query_safe('SELECT 1');
+	$other->quit;
+	same_answers($node, 'the row is found by each index', { map { ("SELECT $_ FROM m WHERE $_ < 5" => 'index only bitmap') } qw(a b c) }, ['m']);
+}
+
 # ---- uniqueness checks ----
 
 # The row of key 1 is dead, so that after VACUUM its line pointer goes to a row

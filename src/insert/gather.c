@@ -8,6 +8,17 @@
  * (sub)transaction aborts.  So entries lie in memory that outlives the statement,
  * which only ceases to be their `owner`.  The end of their subtransaction decides
  * whether they are appended or forgotten.
+ *
+ * Entries of one row for several indexes are appended together, too.  Those of a
+ * statement's first row wait for the table's last index that is not unique.  If a
+ * partial index, the last one, leaves the row out, they join those of the next row, or
+ * wait for the end of the statement, when all that is left is appended together.
+ *
+ * - What a snapshot can see is in the log: they are flushed when all gathered ones are.
+ * - What is appended belongs to a row that is there: if an error comes before the row's
+ *	 last index, its subtransaction aborts, and they are forgotten.
+ * - An append that fails has appended nothing.  After one that has succeeded the entries
+ *	 are forgotten before anything else can fail.
  */
 #include "base/compat.h"
 
@@ -16,6 +27,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "base/server.h"
 #include "insert/gather.h"
 #include "insert/insertion.h"
 #include "log/delta.h"
@@ -25,6 +37,7 @@
 #include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 /* Indexes that can have gathered entries at a time. */
 #define MAX_GATHERS		64
@@ -43,6 +56,8 @@ typedef struct HybGather
 	uint8	   *image;			/* entries as on a page, or NULL */
 	uint32		done;			/* bytes of entries that are in the log */
 	uint32		len;			/* bytes of all entries */
+	uint32		keylen;			/* of the only entry: of its key columns; of
+								 * several: 0 */
 	GatheredKeys *keys;			/* if the index is unique */
 	int			nkeys;			/* then one for each entry */
 	uint64		emptied;		/* times that all entries have gone */
@@ -65,6 +80,21 @@ static int	ngathers = 0;
 
 static int	not_now = 0;
 
+/*
+ * The place of an index among those of its table that are not unique, for the entries
+ * of one row.  It goes stale only if another index comes or goes, and then at most a
+ * record more is written, or the end of the statement is waited for.
+ */
+typedef struct RowPlace
+{
+	Oid			newest;			/* the table's last index of any kind, */
+	int			nindexes;		/* and their number, when this was found out */
+	bool		several;		/* there are others like this one */
+	bool		last;			/* it is the last of these */
+} RowPlace;
+
+static HybCachePiece place_piece = {.size = sizeof(RowPlace)};
+
 bool		hyb_gathered = false;
 bool		(*hyb_statement_end_noticed) (MemoryContext context) = NULL;
 
@@ -78,6 +108,7 @@ gather_assert_valid(const HybGather *gather)
 	Assert(gather->len == 0 || OidIsValid(gather->indexid));
 	Assert(gather->nkeys >= 0 && gather->nkeys <= HYB_UNIQUE_TOGETHER);
 	Assert(gather->nkeys == 0 || gather->keys->end[gather->nkeys - 1] == gather->len);
+	Assert(gather->keylen <= gather->len);
 	Assert(gather->len == 0 || gather->subtransaction != InvalidSubTransactionId);
 	/* a statement and what it has gathered name each other */
 	Assert(gather->owner == NULL || gather->owner->gather == gather);
@@ -100,7 +131,7 @@ note_gathered(void)
 static void
 forget(HybGather *gather)
 {
-	gather->len = gather->done = gather->nkeys = 0;
+	gather->len = gather->done = gather->keylen = gather->nkeys = 0;
 	gather->emptied++;
 	note_gathered();
 }
@@ -119,10 +150,13 @@ static void
 append_some(Flush *flush, uint32 end)
 {
 	HybGather  *gather = flush->gather;
+	HybAppend	entries = {
+		.ix = flush->ix,.image = gather->image + gather->done,.len = end - gather->done,
+		.keylen = gather->keylen
+	};
 
 	Assert(gather->done < end && end <= gather->len);
-	gather->done += hyb_delta_append_some(flush->ix, gather->image + gather->done,
-										  end - gather->done, &flush->full);
+	gather->done += hyb_delta_append_some(&entries, &flush->full);
 }
 
 /*
@@ -293,6 +327,64 @@ flush_gathered(HybGather *gather, bool last)
 		append_ownerless(gather, last);
 }
 
+/* Are there entries of this statement and table, all yet to be appended, without keys? */
+static inline bool
+can_join(const HybGather *gather, const HybGatherer *gatherer)
+{
+	const HybGatherer *owner = gather->owner;
+
+	return gather->len > 0 && gather->done == 0 && gather->nkeys == 0 &&
+		owner != NULL && owner->context == gatherer->context &&
+		owner->heap == gatherer->heap && RelationNeedsWAL(owner->ix->rel);
+}
+
+/*
+ * Appends what a statement has gathered for the indexes of a table that are not unique,
+ * together as far as that can be.
+ */
+static void
+flush_together(const HybGatherer *gatherer)
+{
+	for (int i = 0; i < ngathers;)
+	{
+		HybGather  *joined[HYB_APPEND_TOGETHER];
+		HybAppend	entries[HYB_APPEND_TOGETHER];
+		int			n = 0;
+
+		for (; i < ngathers && n < HYB_APPEND_TOGETHER; i++)
+		{
+			HybGather  *gather = &gathers[i];
+			bool		again = false;
+
+			/* two parts of a statement may insert into one table */
+			for (int k = 0; k < n; k++)
+				again |= joined[k]->indexid == gather->indexid;
+			if (again || !can_join(gather, gatherer))
+				continue;
+			gather_assert_valid(gather);
+			entries[n] = (HybAppend)
+			{
+				.ix = gather->owner->ix,.image = gather->image,.len = gather->len,
+					.keylen = gather->keylen
+			};
+			joined[n++] = gather;
+		}
+		if (n < 2)
+			continue;
+		hyb_delta_append_together(entries, n);
+		for (int k = 0; k < n; k++)
+			if (entries[k].appended)
+				forget(joined[k]);
+		/* merges may run users' code */
+		for (int k = 0; k < n; k++)
+			if (entries[k].appended && entries[k].full)
+				hyb_merge_after_full_page(entries[k].ix);
+	}
+	for (int i = 0; i < ngathers && hyb_gathered; i++)
+		if (can_join(&gathers[i], gatherer))
+			flush_gathered(&gathers[i], false);
+}
+
 /* Takes it from its statement.  Entries in it stay. */
 static void
 release_gather(HybGather *gather)
@@ -343,6 +435,95 @@ hyb_gather_possible(const HybIndex *ix, Relation heap)
 		!IsolationIsSerializable();
 }
 
+/* Do inserters wait for each other in the index? */
+static bool
+makes_wait(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	bool		waits;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	waits = ((Form_pg_index) GETSTRUCT(tuple))->indisunique ||
+		((Form_pg_index) GETSTRUCT(tuple))->indisexclusion;
+	ReleaseSysCache(tuple);
+	return waits;
+}
+
+bool
+hyb_gather_is_only_unique(Relation index, Relation heap)
+{
+	List	   *indexes = RelationGetIndexList(heap);
+	ListCell   *lc;
+	bool		only = true;
+
+	foreach(lc, indexes)
+		only &= lfirst_oid(lc) == RelationGetRelid(index) || !makes_wait(lfirst_oid(lc));
+	list_free(indexes);
+	return only;
+}
+
+/* Looks at the catalog: no LWLock is held. */
+static pg_noinline void
+find_place(const HybIndex *ix, Relation heap, RowPlace *place)
+{
+	List	   *indexes = RelationGetIndexList(heap);
+	ListCell   *lc;
+	Oid			last = InvalidOid;
+	int			n = 0;
+
+	HYB_ASSERT_NO_LWLOCK();
+	foreach(lc, indexes)
+		if (!makes_wait(lfirst_oid(lc)) &&
+			hyb_index_is_of(lfirst_oid(lc), ix->rel->rd_rel->relam))
+	{
+		last = lfirst_oid(lc);
+		n++;
+	}
+	place->newest = llast_oid(indexes);
+	place->nindexes = list_length(indexes);
+	place->several = n > 1;
+	place->last = last == RelationGetRelid(ix->rel);
+	list_free(indexes);
+}
+
+/* It is valid until the index's cache is looked at again. */
+static inline const RowPlace *
+row_place(const HybIndex *ix, Relation heap)
+{
+	RowPlace   *place = hyb_cache_piece(ix, &place_piece);
+
+	/* the executor has just asked for this list */
+	if (heap->rd_indexvalid && heap->rd_indexlist != NIL &&
+		(place->newest != llast_oid(heap->rd_indexlist) ||
+		 place->nindexes != list_length(heap->rd_indexlist)))
+		find_place(ix, heap, place);
+	return place;
+}
+
+bool
+hyb_gather_has_others(const HybIndex *ix, Relation heap)
+{
+	return !ix->rel->rd_index->indisunique && RelationNeedsWAL(ix->rel) &&
+		row_place(ix, heap)->several;
+}
+
+void
+hyb_gather_row_ends(const HybGatherer *gatherer)
+{
+	if (row_place(gatherer->ix, gatherer->heap)->last)
+		flush_together(gatherer);
+}
+
+/* A row that stays is not asked about again for the next index. */
+typedef struct StayingRow
+{
+	TransactionId xid;
+	CommandId	cid;			/* later ones may truncate the file in place */
+	HybFileNumber file;
+	ItemPointerData tid;
+} StayingRow;
+
 /*
  * Was the row inserted by the running (sub)transaction, and not speculatively?
  */
@@ -350,7 +531,11 @@ static bool
 row_stays(Relation heap, const ItemPointerData *tid)
 {
 	static Buffer recent = InvalidBuffer;
-	TransactionId xid = GetCurrentTransactionIdIfAny();
+	static StayingRow last;
+	StayingRow	row = {
+		.xid = GetCurrentTransactionIdIfAny(),.cid = GetCurrentCommandId(false),
+		.file = HYB_RELATION_FILENUMBER(heap),.tid = *tid
+	};
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
 	bool		stays = false;
@@ -358,8 +543,11 @@ row_stays(Relation heap, const ItemPointerData *tid)
 	Page		page;
 
 	Assert(ItemPointerIsValid(unconstify(ItemPointerData *, tid)));
-	if (!TransactionIdIsValid(xid))
+	if (!TransactionIdIsValid(row.xid))
 		return false;
+	if (row.xid == last.xid && row.cid == last.cid && row.file == last.file &&
+		memcmp(&row.tid, &last.tid, sizeof(ItemPointerData)) == 0)
+		return true;
 	if (!BufferIsValid(buf) ||
 		!ReadRecentBuffer(HYB_REL_LOCATOR(heap), MAIN_FORKNUM, block, buf))
 		buf = ReadBuffer(heap, block);
@@ -374,11 +562,13 @@ row_stays(Relation heap, const ItemPointerData *tid)
 		{
 			HeapTupleHeader tuple = (HeapTupleHeader) PageGetItem(page, item);
 
-			stays = TransactionIdEquals(HeapTupleHeaderGetRawXmin(tuple), xid) &&
+			stays = TransactionIdEquals(HeapTupleHeaderGetRawXmin(tuple), row.xid) &&
 				!HeapTupleHeaderIsSpeculative(tuple);
 		}
 	}
 	UnlockReleaseBuffer(buf);
+	if (stays)
+		last = row;
 	return stays;
 }
 
@@ -476,6 +666,7 @@ hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry,
 	Assert(gather->len + len <= HYB_PAGE_CAPACITY);
 	if (unique && gather->keys == NULL)
 		gather->keys = MemoryContextAlloc(TopMemoryContext, sizeof(GatheredKeys));
+	gather->keylen = gather->len == 0 ? entry->keylen : 0;
 	gather->len += hyb_delta_image(entry, gather->image + gather->len);
 	gather->subtransaction = GetCurrentSubTransactionId();
 	if (unique)
@@ -492,6 +683,8 @@ hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry,
 void
 hyb_gather_end(HybGatherer *gatherer)
 {
+	if (gatherer->gather != NULL && gatherer->gather->len > 0)
+		flush_together(gatherer);
 	if (gatherer->gather != NULL)
 		flush_gathered(gatherer->gather, false);
 	if (gatherer->gather != NULL)
@@ -586,6 +779,7 @@ gather_subtransaction_ends(SubXactEvent event, SubTransactionId id,
 void
 hyb_gather_init(void)
 {
+	hyb_cache_add_piece(&place_piece);
 	RegisterXactCallback(gather_transaction_ends, NULL);
 	RegisterSubXactCallback(gather_subtransaction_ends, NULL);
 }

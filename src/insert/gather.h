@@ -36,6 +36,25 @@ extern bool hyb_gathered;
 extern bool hyb_gather_possible(const HybIndex *ix, Relation heap);
 
 /*
+ * Is the index the only one of its table in which inserters wait for each other?
+ * Else another session could wait for our entry in the other one, while it has
+ * inserted what we are about to append here.  Looks at the catalog.
+ */
+extern bool hyb_gather_is_only_unique(Relation index, Relation heap);
+
+/*
+ * Has the table several indexes of ours that are not unique, this one among them?
+ * Then entries of one row can be appended together.  May look at the catalog.
+ */
+extern bool hyb_gather_has_others(const HybIndex *ix, Relation heap);
+
+/*
+ * The entry of a statement's first row was gathered.  If this is the last of those
+ * indexes, appends the entries of all.
+ */
+extern void hyb_gather_row_ends(const HybGatherer *gatherer);
+
+/*
  * Gathers the entry, if its row allows it.  Otherwise returns false, and the
  * caller appends it.  May append what was gathered before, and merge.  The ticket is
  * that of a check which has found no conflict, if there was one.

@@ -20,7 +20,6 @@
 #include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
 /* First size of the buffer for an entry. */
 #define FIRST_ENTRY		256
@@ -35,8 +34,9 @@ typedef struct InsertState
 	MemoryContext context;		/* of the state and its buffers */
 	HybIndex   *ix;				/* in the statement's context */
 	HybBuf		entry;
-	bool		several;		/* this is not the statement's first entry */
-	bool		gathers;		/* further entries may be gathered */
+	int			nrows;			/* of the statement that have asked whether to
+								 * gather; 3: or more */
+	bool		gathers;		/* entries may be gathered */
 	HybGatherer gatherer;
 	bool		has_unique;		/* `unique` is initialised */
 	HybUniqueBuffers unique;
@@ -86,7 +86,8 @@ insert_state(Relation index, struct IndexInfo *info)
 	hyb_spare_lend(&spare_states, &state->spare, info->ii_Context);
 	Assert(state->context != info->ii_Context);
 	state->ix = ix;
-	state->several = false;
+	state->nrows = 0;
+	state->gathers = false;
 	memset(&state->gatherer, 0, sizeof(HybGatherer));
 	state->gatherer.ix = ix;
 	state->gatherer.context = info->ii_Context;
@@ -110,37 +111,6 @@ unique_buffers(InsertState *state)
 }
 
 /*
- * Is the index the only one of its table in which inserters wait for each other?
- * Else another session could wait for our entry in the other one, while it has
- * inserted what we are about to append here.
- */
-static bool
-is_only_unique(Relation index, Relation heap)
-{
-	List	   *indexes = RelationGetIndexList(heap);
-	ListCell   *lc;
-	bool		only = true;
-
-	foreach(lc, indexes)
-	{
-		Oid			other = lfirst_oid(lc);
-		HeapTuple	tuple;
-		Form_pg_index form;
-
-		if (other == RelationGetRelid(index))
-			continue;
-		tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(other));
-		if (!HeapTupleIsValid(tuple))
-			continue;
-		form = (Form_pg_index) GETSTRUCT(tuple);
-		only &= !form->indisunique && !form->indisexclusion;
-		ReleaseSysCache(tuple);
-	}
-	list_free(indexes);
-	return only;
-}
-
-/*
  * May the entry wait?  That of a unique index only after a check that has settled
  * whether there is a conflict.
  */
@@ -153,22 +123,24 @@ may_gather(const HybIndex *ix, const HybUniqueRow *row)
 }
 
 /*
- * Are entries of the statement gathered now?  Its first one is appended at once, so a
- * statement of one row pays nothing for gathering.
+ * Are entries of the statement gathered now?  Its first one waits at most for entries
+ * of the same row, those for other indexes.
  */
 static inline bool
 gathers(InsertState *state, Relation heap)
 {
-	if (!state->several)
-	{
-		state->several = true;
+	bool		unique = state->ix->rel->rd_index->indisunique;
+
+	state->nrows = Min(state->nrows + 1, 3);
+	if (state->nrows == 1 && unique)
+		return false;
+	/* asked once */
+	if (state->nrows == (unique ? 2 : 1))
 		state->gathers = (hyb_statement_end_noticed == NULL ||
 						  hyb_statement_end_noticed(state->gatherer.context)) &&
-			(!state->ix->rel->rd_index->indisunique ||
-			 is_only_unique(state->ix->rel, heap));
-		return false;
-	}
-	return state->gathers && hyb_gather_possible(state->ix, heap);
+			(!unique || hyb_gather_is_only_unique(state->ix->rel, heap));
+	return state->gathers && hyb_gather_possible(state->ix, heap) &&
+		(state->nrows > 1 || hyb_gather_has_others(state->ix, heap));
 }
 
 /* ---- how long an entry may be ---- */
@@ -357,7 +329,11 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 			hyb_unique_keep(&ticket);
 		entered = false;
 		if (hyb_gather_add(&state->gatherer, heap, &entry, &ticket))
+		{
+			if (state->nrows == 1)
+				hyb_gather_row_ends(&state->gatherer);
 			return true;
+		}
 	}
 	/* a possible conflict stays one, whatever was appended since */
 	while (!entered && !hyb_unique_enter(&ticket, !is_unique))

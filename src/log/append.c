@@ -21,6 +21,15 @@
  * Entries come as an image, the bytes that they have on a page one after the
  * other, with whole TIDs.  As many of them as a page takes are one change: one lock,
  * one critical section, one record with one range of bytes, one announcement.
+ *
+ * Entries of several indexes may be one change, too (hyb_delta_append_together).
+ * Then the appender holds the tails of up to HYB_APPEND_TOGETHER indexes at once.
+ * No two appenders can wait for each other in a circle: while this one holds a tail
+ * it waits neither for another tail nor for a metapage.  An index whose tails are
+ * busy, full, or not where the hints say takes no part, and the caller appends its
+ * entries by themselves.  All that may fail comes before the critical section.  Each
+ * index has its announcement before its page is unlocked.  Trees are entered after
+ * all pages are unlocked, since that may read other pages of the log.
  */
 #include "base/compat.h"
 
@@ -80,15 +89,22 @@ load_hints(HybIndex *ix, TailHints *hints)
 /* What is to be appended: some entries, of which as many go as a page takes. */
 typedef struct Appending
 {
+	HybIndex   *ix;
 	HybCache   *cache;			/* of the index */
 	TailHints  *hints;			/* the cache's */
 	const uint8 *image;			/* as they are on a page */
 	uint32		len;			/* of all of them */
 	uint32		keylen;			/* if there is one only: of its key columns */
+	Buffer		tail;			/* locked exclusively, */
+	uint64		generation;		/* of this generation */
+	int			lane;			/* and lane */
 	uint16		from;			/* where the page's entries end */
+	uint64		begin;			/* the same as hyb_lane_end */
+	uint64		end;			/* where they end afterwards */
 	uint32		done;			/* bytes that were appended */
 	uint32		last;			/* bytes of the last entry on the page */
 	BlockNumber base;			/* TIDs are told beside, on the page */
+	bool		full;			/* the append filled a page */
 } Appending;
 
 /* Find out where the entries of a tail page end. */
@@ -126,16 +142,16 @@ find_end(HybIndex *ix, int lane, Buffer buf, Appending *appending)
  * next append of this one.
  */
 static inline void
-announce(const Appending *appending, uint64 generation, int lane, uint64 end)
+announce(const Appending *appending)
 {
 	HybCache   *cache = appending->cache;
 	bool		together = appending->keylen == 0;
 
-	hyb_slot_publish(cache, generation, lane, end);
+	hyb_slot_publish(cache, appending->generation, appending->lane, appending->end);
 	if (hyb_slot_valid(cache) && cache->shared->together != together)
 		cache->shared->together = together;
-	appending->hints->end_generation = generation;
-	appending->hints->end = end;
+	appending->hints->end_generation = appending->generation;
+	appending->hints->end = appending->end;
 }
 
 /*
@@ -206,17 +222,15 @@ put_entries(Page page, Appending *appending, bool *lower)
 	return end;
 }
 
-/*
- * Enter what was appended into the tree; from is where it begins on its page.
- */
+/* Enter what was appended into the tree. */
 static void
-enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
-			   const Appending *appending, uint64 from)
+enter_appended(const Appending *appending, HybStageAccess *access)
 {
-	HybEntry	entry = {.block = hyb_lane_end_block(from)};
+	HybIndex   *ix = appending->ix;
+	HybEntry	entry = {.block = hyb_lane_end_block(appending->begin)};
 	uint32		at = 0;
 
-	entry.next = hyb_lane_end_offset(from);
+	entry.next = hyb_lane_end_offset(appending->begin);
 	while (at < appending->done)
 	{
 		HybDeltaHeader header;
@@ -230,57 +244,103 @@ enter_appended(HybIndex *ix, HybStageAccess *access, int lane,
 			hyb_key_length(ix->desc, entry.bytes, entry.len);
 		entry.tid = header.tid;
 		at += header.size + header.len;
-		if (!hyb_stage_enter(ix, access, lane, &entry))
+		if (!hyb_stage_enter(ix, access, appending->lane, &entry))
 			break;
 	}
 	hyb_stage_entered(access);
 }
 
 /*
- * Append to a tail page with room, locked exclusively, and let go of it.  Returns
- * true if the page has no room for another entry like the last one: a merge that
- * begins now finds no page behind it with a single entry.
+ * The entries are in the log and announced: let go of the tail.  Returns true if they
+ * go to the tree at once.  Its stage is locked then.  A few do, if the tree is being
+ * read.
  *
- * The shared slot is looked for before the change, with the page locked, and
- * told of it before the page is unlocked; nothing in between can fail, as
- * nothing may after the WAL record.  A few entries go to the tree at once, if
- * it is being read.
+ * The append has filled the page if it has no room for another entry like the last
+ * one: a merge that begins now finds no page behind it with a single entry.
  */
-static bool
-append_to_tail(HybIndex *ix, uint64 generation, int lane, Buffer buf,
-			   Appending *appending)
+static inline bool
+leave_tail(Appending *appending, HybStageAccess *access)
 {
-	Page		page = BufferGetPage(buf);
-	uint16		from = appending->from;
-	uint64		begin = hyb_lane_end(BufferGetBlockNumber(buf), from);
-	uint64		end;
-	bool		lower;
-	bool		full;
-	HybWalSet	set;
-	HybStageAccess access;
 	bool		enter;
 
-	/* a tail: of this generation, not closed, without a page behind it */
-	Assert(hyb_page_is_mine(buf) && hyb_page_opaque(page)->stamp == generation);
-	Assert(!BlockNumberIsValid(hyb_page_opaque(page)->link) &&
-		   (hyb_page_opaque(page)->flags & HYB_DELTA_CLOSED) == 0);
-	(void) hyb_slot_find(appending->cache);
-	hyb_wal_begin(&set, ix->rel);
+	appending->full = hyb_lane_end_offset(appending->end) + appending->last >
+		((PageHeader) BufferGetPage(appending->tail))->pd_upper;
+	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
+		hyb_stage_try_enter(appending->ix, appending->generation, appending->lane,
+							appending->begin, access);
+	UnlockReleaseBuffer(appending->tail);
+	return enter;
+}
+
+/*
+ * Append to tails that were chosen, each of another index, and let go of them.
+ *
+ * The shared slots are looked for before the change, with the pages locked, and
+ * told of it before they are unlocked; nothing in between can fail, as nothing may
+ * after the WAL record.
+ */
+static void
+append_to_tails(Appending *appendings, int n)
+{
+	HybWalSet	set;
+	HybStageAccess access[HYB_APPEND_TOGETHER];
+	bool		enter[HYB_APPEND_TOGETHER];
+
+	Assert(n > 0 && n <= HYB_APPEND_TOGETHER);
+	for (int i = 0; i < n; i++)
+	{
+		HybPageOpaque *opaque = hyb_page_opaque(BufferGetPage(appendings[i].tail));
+
+		/* a tail: of this generation, not closed, without a page behind it */
+		Assert(hyb_page_is_mine(appendings[i].tail) && opaque->stamp == appendings[i].generation);
+		Assert(!BlockNumberIsValid(opaque->link) && (opaque->flags & HYB_DELTA_CLOSED) == 0);
+		(void) opaque;
+		(void) hyb_slot_find(appendings[i].cache);
+	}
+	hyb_wal_begin(&set, appendings[0].ix->rel);
 	START_CRIT_SECTION();
-	end = begin - from + put_entries(page, appending, &lower);
-	if (lower)
-		hyb_wal_lower(&set, buf);
-	hyb_wal_range(&set, buf, from, hyb_lane_end_offset(end) - from);
+	for (int i = 0; i < n; i++)
+	{
+		Appending  *appending = &appendings[i];
+		Buffer		buf = appending->tail;
+		bool		lower;
+
+		appending->end = appending->begin - appending->from +
+			put_entries(BufferGetPage(buf), appending, &lower);
+		if (lower)
+			hyb_wal_lower(&set, buf);
+		hyb_wal_range(&set, buf, appending->from,
+					  hyb_lane_end_offset(appending->end) - appending->from);
+	}
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
-	announce(appending, generation, lane, end);
-	full = hyb_lane_end_offset(end) + appending->last > ((PageHeader) page)->pd_upper;
-	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
-		hyb_stage_try_enter(ix, generation, lane, begin, &access);
-	UnlockReleaseBuffer(buf);
-	if (enter)
-		enter_appended(ix, &access, lane, appending, begin);
-	return full;
+	for (int i = 0; i < n; i++)
+		announce(&appendings[i]);
+	for (int i = 0; i < n; i++)
+		enter[i] = leave_tail(&appendings[i], &access[i]);
+	for (int i = 0; i < n; i++)
+		if (enter[i])
+			enter_appended(&appendings[i], &access[i]);
+}
+
+/*
+ * May entries go to this last page of a lane, which is locked exclusively: is it not
+ * closed, with room for one more?  Notes it.
+ */
+static inline bool
+takes_one(Appending *appending, uint64 generation, int lane, Buffer buf)
+{
+	Page		page = BufferGetPage(buf);
+
+	Assert(lane >= 0 && lane < HYB_LANES);
+	appending->hints->lane = lane;
+	appending->tail = buf;
+	appending->generation = generation;
+	appending->lane = lane;
+	find_end(appending->ix, lane, buf, appending);
+	appending->begin = hyb_lane_end(BufferGetBlockNumber(buf), appending->from);
+	return (hyb_page_opaque(page)->flags & HYB_DELTA_CLOSED) == 0 &&
+		page_has_room(page, appending);
 }
 
 /* The tail of a lane, while the metapage is locked. */
@@ -304,8 +364,9 @@ lock_tail(HybIndex *ix, BlockNumber block, uint64 generation)
  * was filled.
  */
 static bool
-append_to_new_page(HybIndex *ix, int lane, Appending *appending)
+append_to_new_page(Appending *appending, int lane)
 {
+	HybIndex   *ix = appending->ix;
 	HybMetaPage *meta;
 	Buffer		metabuf = hyb_meta_lock(ix, BUFFER_LOCK_EXCLUSIVE, &meta);
 	uint64		generation = meta->active.number;
@@ -313,7 +374,6 @@ append_to_new_page(HybIndex *ix, int lane, Appending *appending)
 	BlockNumber new_block;
 	Buffer		old = InvalidBuffer;
 	bool		lower;
-	uint64		end;
 	uint32		old_count = 0;
 	HybSpaceTake take;
 	HybWalSet	set;
@@ -321,14 +381,13 @@ append_to_new_page(HybIndex *ix, int lane, Appending *appending)
 	if (BlockNumberIsValid(old_block))
 	{
 		old = lock_tail(ix, old_block, generation);
-		find_end(ix, lane, old, appending);
-		if ((hyb_page_opaque(BufferGetPage(old))->flags & HYB_DELTA_CLOSED) == 0 &&
-			page_has_room(BufferGetPage(old), appending))
+		if (takes_one(appending, generation, lane, old))
 		{
 			/* another backend has added a page before us */
 			set_tail_hints(appending->hints, &meta->active);
 			UnlockReleaseBuffer(metabuf);
-			return append_to_tail(ix, generation, lane, old, appending);
+			append_to_tails(appending, 1);
+			return appending->full;
 		}
 	}
 
@@ -348,7 +407,10 @@ append_to_new_page(HybIndex *ix, int lane, Appending *appending)
 	hyb_page_init(BufferGetPage(take.page), ix, HYB_PAGE_DELTA, 0, generation);
 	appending->from = HYB_DELTA_FIRST;
 	(void) page_has_room(BufferGetPage(take.page), appending);
-	end = hyb_lane_end(new_block, put_entries(BufferGetPage(take.page), appending, &lower));
+	appending->generation = generation;
+	appending->lane = lane;
+	appending->end = hyb_lane_end(new_block,
+								  put_entries(BufferGetPage(take.page), appending, &lower));
 	hyb_wal_image(&set, take.page);
 	if (BufferIsValid(old))
 	{
@@ -373,9 +435,8 @@ append_to_new_page(HybIndex *ix, int lane, Appending *appending)
 	if (!BufferIsValid(old))
 		hyb_cache_count_change(appending->cache);	/* versions lack the new
 													 * lane's head */
-	announce(appending, generation, lane, end);
+	announce(appending);
 	set_tail_hints(appending->hints, &meta->active);
-
 	hyb_space_take_release(&take);
 	if (BufferIsValid(old))
 		UnlockReleaseBuffer(old);
@@ -385,10 +446,10 @@ append_to_new_page(HybIndex *ix, int lane, Appending *appending)
 
 /*
  * Lock the tail of some lane, as far as the hints know.  Returns InvalidBuffer
- * if *lane should get a page first.
+ * if *lane should get a page first; without `wait`, if none can be locked at once.
  */
 static Buffer
-lock_some_tail(HybIndex *ix, TailHints *hints, int *lane)
+lock_some_tail(HybIndex *ix, TailHints *hints, bool wait, int *lane)
 {
 	int			unopened = -1;
 	bool		busy = false;
@@ -401,7 +462,11 @@ lock_some_tail(HybIndex *ix, TailHints *hints, int *lane)
 		/* VACUUM may have cut the file since, but not its tails */
 		if (BlockNumberIsValid(hints->tail[*lane]) &&
 			!hyb_page_exists(ix, hints->tail[*lane]))
+		{
+			if (!wait)
+				return InvalidBuffer;
 			load_hints(ix, hints);
+		}
 		if (!BlockNumberIsValid(hints->tail[*lane]))
 		{
 			if (unopened < 0 || *lane < unopened)
@@ -419,7 +484,7 @@ lock_some_tail(HybIndex *ix, TailHints *hints, int *lane)
 		busy = true;
 	}
 
-	if (unopened >= 0)
+	if (unopened >= 0 || !wait)
 	{
 		*lane = busy ? unopened : 0;
 		return InvalidBuffer;
@@ -430,11 +495,11 @@ lock_some_tail(HybIndex *ix, TailHints *hints, int *lane)
 	return buf;
 }
 
-/* Append some of the entries, one at least; true if that filled a page. */
-static bool
-append(HybIndex *ix, Appending *appending)
+/* Find what this process keeps about the index.  May lock the metapage for a moment. */
+static inline void
+find_hints(Appending *appending)
 {
-	HybCache   *cache = hyb_cache_get(ix);
+	HybCache   *cache = hyb_cache_get(appending->ix);
 	TailHints  *hints = hyb_cache_piece_of(cache, &hints_piece);
 
 	Assert(hints->lane >= 0 && hints->lane < HYB_LANES);
@@ -443,25 +508,46 @@ append(HybIndex *ix, Appending *appending)
 	if (hints->generation == 0 && hyb_cache_version_is_current(cache))
 		set_tail_hints(hints, &cache->version->active);
 	else if (hints->generation == 0)
-		load_hints(ix, hints);
+		load_hints(appending->ix, hints);
+}
+
+/*
+ * Is the page, which is locked, the tail of its lane, but that it may be closed?  If
+ * not the lane, or the index, has moved on.  Where the file was cut it may be extended
+ * just now.
+ */
+static inline bool
+is_last_page(const Appending *appending, Buffer buf)
+{
+	Page		page = BufferGetPage(buf);
+
+	return !PageIsNew(page) &&
+		hyb_page_check(appending->ix, buf, HYB_PAGE_DELTA, appending->hints->generation) &&
+		hyb_page_opaque(page)->link == InvalidBlockNumber;
+}
+
+/* Append some of the entries, one at least; true if that filled a page. */
+static bool
+append(Appending *appending)
+{
+	HybIndex   *ix = appending->ix;
+	TailHints  *hints;
+
+	find_hints(appending);
+	hints = appending->hints;
 	for (;;)
 	{
 		int			lane;
-		Buffer		buf = lock_some_tail(ix, hints, &lane);
-		HybPageOpaque *opaque;
+		Buffer		buf = lock_some_tail(ix, hints, true, &lane);
 
 		if (!BufferIsValid(buf))
 		{
 			hints->lane = lane;
-			return append_to_new_page(ix, lane, appending);
+			return append_to_new_page(appending, lane);
 		}
 
-		/* where the file was cut it may be extended just now */
-		if (PageIsNew(BufferGetPage(buf)) ||
-			!hyb_page_check(ix, buf, HYB_PAGE_DELTA, hints->generation) ||
-			(opaque = hyb_page_opaque(BufferGetPage(buf)))->link != InvalidBlockNumber)
+		if (!is_last_page(appending, buf))
 		{
-			/* the lane, or the index, has moved on */
 			BlockNumber block = BufferGetBlockNumber(buf);
 			uint64		generation = hints->generation;
 
@@ -473,43 +559,100 @@ append(HybIndex *ix, Appending *appending)
 			 * do not move, that is told apart.
 			 */
 			if (hints->generation == generation && hints->tail[lane] == block)
-				return append_to_new_page(ix, lane, appending);
+				return append_to_new_page(appending, lane);
 			continue;
 		}
-		Assert(lane >= 0 && lane < HYB_LANES);
-		hints->lane = lane;
-		find_end(ix, lane, buf, appending);
-		if ((opaque->flags & HYB_DELTA_CLOSED) != 0 ||
-			!page_has_room(BufferGetPage(buf), appending))
+		if (!takes_one(appending, hints->generation, lane, buf))
 		{
 			UnlockReleaseBuffer(buf);
-			return append_to_new_page(ix, lane, appending);
+			return append_to_new_page(appending, lane);
 		}
-		return append_to_tail(ix, hints->generation, lane, buf, appending);
+		append_to_tails(appending, 1);
+		return appending->full;
 	}
+}
+
+/* Choose a tail that takes all of the entries, without waiting for any lock. */
+static bool
+try_tail(Appending *appending)
+{
+	int			lane;
+	Buffer		buf = lock_some_tail(appending->ix, appending->hints, false, &lane);
+
+	if (!BufferIsValid(buf))
+		return false;
+	if (!is_last_page(appending, buf) ||
+		!takes_one(appending, appending->hints->generation, lane, buf) ||
+		appending->from + appending->len > ((PageHeader) BufferGetPage(buf))->pd_upper)
+	{
+		UnlockReleaseBuffer(buf);
+		return false;
+	}
+	return true;
 }
 
 bool
 hyb_delta_append(HybIndex *ix, const HybEntry *entry)
 {
 	uint8		image[HYB_DELTA_HEADER + HYB_MAX_ENTRY_SIZE];
-	Appending	appending = {.image = image,.keylen = entry->keylen};
+	Appending	appending = {.ix = ix,.image = image,.keylen = entry->keylen};
 
 	HYB_POINT("append");
 	Assert(entry->len > 0 && entry->len <= HYB_MAX_ENTRY_SIZE);
 	hyb_unique_assert_added(ix, entry->bytes, entry->keylen);
 	appending.len = hyb_delta_image(entry, image);
-	return append(ix, &appending);
+	return append(&appending);
 }
 
 uint32
-hyb_delta_append_some(HybIndex *ix, const uint8 *image, uint32 len, bool *full)
+hyb_delta_append_some(const HybAppend *entries, bool *full)
 {
-	Appending	appending = {.image = image,.len = len};
+	Appending	appending = {
+		.ix = entries->ix,.image = entries->image,.len = entries->len,.keylen = entries->keylen
+	};
 
-	Assert(len >= HYB_DELTA_MIN_ENTRY);
-	if (append(ix, &appending))
+	Assert(entries->len >= HYB_DELTA_MIN_ENTRY);
+	if (append(&appending))
 		*full = true;
-	Assert(appending.done > 0 && appending.done <= len);
+	Assert(appending.done > 0 && appending.done <= entries->len);
 	return appending.done;
+}
+
+void
+hyb_delta_append_together(HybAppend *entries, int n)
+{
+	Appending	chosen[HYB_APPEND_TOGETHER];
+	HybAppend  *of[HYB_APPEND_TOGETHER];
+	int			nchosen = 0;
+
+	HYB_ASSERT_NO_LWLOCK();
+	Assert(n > 0 && n <= HYB_APPEND_TOGETHER);
+	/* before a tail is locked: this may wait for metapages */
+	for (int i = 0; i < n; i++)
+	{
+		Assert(RelationNeedsWAL(entries[i].ix->rel));
+		Assert(i == 0 || entries[i].ix->rel != entries[i - 1].ix->rel);
+		chosen[i] = (Appending)
+		{
+			.ix = entries[i].ix,.image = entries[i].image,.len = entries[i].len,
+				.keylen = entries[i].keylen
+		};
+		find_hints(&chosen[i]);
+	}
+	for (int i = 0; i < n; i++)
+	{
+		entries[i].appended = try_tail(&chosen[i]);
+		if (!entries[i].appended)
+			continue;
+		of[nchosen] = &entries[i];
+		chosen[nchosen++] = chosen[i];
+	}
+	if (nchosen == 0)
+		return;
+	append_to_tails(chosen, nchosen);
+	for (int i = 0; i < nchosen; i++)
+	{
+		Assert(chosen[i].done == chosen[i].len);
+		of[i]->full = chosen[i].full;
+	}
 }

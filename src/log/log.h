@@ -29,14 +29,35 @@ extern void hyb_log_init(void);
  */
 extern bool hyb_delta_append(HybIndex *ix, const HybEntry *entry);
 
+/* Entries of an index, given as the bytes that they have on a page (hyb_delta_image). */
+typedef struct HybAppend
+{
+	HybIndex   *ix;
+	const uint8 *image;
+	uint32		len;
+	uint32		keylen;			/* of a single entry: of its key columns; of
+								 * several: 0 */
+	bool		appended;		/* hyb_delta_append_together has done it, */
+	bool		full;			/* and filled a page */
+} HybAppend;
+
 /*
- * The same for several, given as the bytes that they have on a page
- * (hyb_delta_image): appends, as one change, as many as go to one page, one at
+ * The same for several: appends, as one change, as many as go to one page, one at
  * least.  Returns how many bytes that were; sets *full if a page was filled.
  * Raises an error only if nothing was appended.
  */
-extern uint32 hyb_delta_append_some(HybIndex *ix, const uint8 *image,
-									uint32 len, bool *full);
+extern uint32 hyb_delta_append_some(const HybAppend *entries, bool *full);
+
+/* Indexes whose entries are appended together, at most: blocks of a WAL record. */
+#define HYB_APPEND_TOGETHER		HYB_WAL_MAX_BUFFERS
+
+/*
+ * The same for several indexes of a table, all with WAL: appends, under one WAL
+ * record, the entries of those that take all of theirs at once, and sets `appended`
+ * and `full` of them.  `appended` is false of the others.  Raises an error only if
+ * nothing was appended.  No LWLock is held on entry.
+ */
+extern void hyb_delta_append_together(HybAppend *entries, int n);
 
 /* ---- reading (fetch.c) ---- */
 
