@@ -109,6 +109,11 @@ INSERT INTO look SELECT (look_row(42)).*;
 SELECT v FROM look WHERE id = 42;
 VACUUM look;
 SELECT * FROM look_all(4210);
+-- and the same in a leaf that has tombstones by now
+DELETE FROM look WHERE id = 52;
+SELECT look_buffers('SELECT v FROM look WHERE id = 52') > look_buffers('SELECT v FROM look WHERE id = 52') AS fewer;
+INSERT INTO look SELECT (look_row(52)).*;
+SELECT v FROM look WHERE id = 52;
 -- Four entries of each key, which leaves end between
 BEGIN;
 UPDATE look SET w = w + 1;

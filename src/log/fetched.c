@@ -14,9 +14,12 @@ hyb_fetched_add(HybFetched *batch)
 {
 	if (batch->nitems >= batch->items_alloc)
 	{
-		batch->items_alloc = Max(HYB_BATCH_ITEMS, batch->items_alloc * 2);
-		batch->items = hyb_grow(CurrentMemoryContext, batch->items,
-								batch->items_alloc, sizeof(HybFetchedItem));
+		int			alloc = Max(HYB_BATCH_ITEMS, batch->items_alloc * 2);
+
+		/* the batch may outlive an error */
+		batch->items = hyb_grow(CurrentMemoryContext, batch->items, alloc,
+								sizeof(HybFetchedItem));
+		batch->items_alloc = alloc;
 	}
 	return &batch->items[batch->nitems++];
 }

@@ -272,11 +272,12 @@ extern bool hyb_scan_qualifies(HybScanKeys *keys, const HybValue *vals);
 extern void hyb_scan_preprocess(HybScanKeys *keys);
 
 /*
- * Does a key say that the column equals a short value of its type?  The value's
- * encoding is an exact bound then, and making it leaves no memory behind.
+ * Does a key say that the column equals a short value?  Then *value is that, of the
+ * column's type.  Its encoding is an exact bound, and making it leaves no memory
+ * behind.
  */
 extern bool hyb_key_is_simple(const HybKeyDesc *desc, int column,
-							  const ScanKeyData *key);
+							  const ScanKeyData *key, Datum *value);
 
 #ifdef USE_ASSERT_CHECKING
 extern void hyb_keys_assert_valid(const HybScanKeys *keys);

@@ -794,7 +794,9 @@ hyb_ammarkpos(IndexScanDesc scan)
 
 	if (look->way == HYB_WAY_SHORT)
 		leave_short_way(scan);
-	so = general_scan(scan);
+	so = look->scan;
+	if (so == NULL)
+		return;
 	drop_mark(so);
 	if (!so->started || so->keys.empty)
 		return;

@@ -39,8 +39,14 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Columns of an index whose look-ups go the short way, INCLUDE columns among them. */
+/*
+ * Columns of an index whose look-ups go the short way, INCLUDE columns among them.
+ * Nearly all unique indexes have no more, and each one takes memory of the handle.
+ */
 #define MOST_COLUMNS		4
+
+/* Entries of the log that there is memory for from one look-up to the next. */
+#define KEPT_ITEMS			64
 
 typedef enum LookUpResult
 {
@@ -62,6 +68,7 @@ typedef struct LookUpMemory
 	HybPos		low;			/* just below the key, and just above it */
 	HybPos		high;
 	uint8		probe;			/* levels whose filters are asked */
+	HybScanCounts counts;		/* of this look-up */
 	HybDescent	descent;
 	HybLeaf		leaf;
 	HybFetched	log;
@@ -78,7 +85,7 @@ hyb_look_up_assert_valid(const HybLookUp *look)
 	Assert(!look->ended || look->next == look->n);
 	for (int i = 1; i < look->n; i++)
 		Assert(ItemPointerCompare(unconstify(ItemPointerData *, &look->items[i - 1].tid),
-								  unconstify(ItemPointerData *, &look->items[i].tid)) < 0);
+								  unconstify(ItemPointerData *, &look->items[i].tid)) <= 0);
 }
 #endif
 
@@ -86,7 +93,10 @@ hyb_look_up_assert_valid(const HybLookUp *look)
 static inline bool
 is_plain(IndexScanDesc scan)
 {
-	return scan->indexRelation->rd_index->indisunique && !scan->xs_want_itup &&
+	Form_pg_index form = scan->indexRelation->rd_index;
+
+	return form->indisunique && scan->numberOfKeys == form->indnkeyatts &&
+		form->indnatts <= MOST_COLUMNS && !scan->xs_want_itup &&
 		scan->parallel_scan == NULL && scan->ignore_killed_tuples &&
 		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot) &&
 		!IsolationIsSerializable() && !HYB_SNAPSHOTS_EXPIRE();
@@ -100,19 +110,19 @@ encode_keys(IndexScanDesc scan)
 
 	if (!hyb_index_make_handle(scan->indexRelation, &memory.ix, sizeof(memory.space)))
 		return false;
-	memory.ix.context = memory.context;
 	desc = memory.ix.desc;
-	if (!desc->all_mem || !desc->exact || desc->truncated ||
-		scan->numberOfKeys != desc->nkeys)
+	Assert(scan->numberOfKeys == desc->nkeys && memory.ix.context == memory.context);
+	if (!desc->all_mem || desc->truncated)
 		return false;
+	Assert(desc->exact && desc->pure == HYB_PURE);
 	memory.key.len = 0;
 	for (int i = 0; i < desc->nkeys; i++)
 	{
-		const ScanKeyData *key = &scan->keyData[i];
+		Datum		value;
 
-		if (!hyb_key_is_simple(desc, i, key))
+		if (!hyb_key_is_simple(desc, i, &scan->keyData[i], &value))
 			return false;
-		hyb_key_encode_column(&desc->cols[i], key->sk_argument, false, &memory.key);
+		hyb_key_encode_column(&desc->cols[i], value, false, &memory.key);
 	}
 	memory.low.key = memory.key.data;
 	memory.low.len = memory.key.len;
@@ -129,8 +139,7 @@ add_items(int first, int n, HybLookUp *look)
 {
 	const HybLeaf *leaf = &memory.leaf;
 	const HybDescent *descent = &memory.descent;
-	const uint8 *dead = leaf->tombstones != NULL ? leaf->tombstones :
-		hyb_leaf_hints(descent->page);
+	const uint8 *dead = hyb_hints_of(&memory.ix, leaf, descent->stamp, descent->page);
 	ItemPointerData tids[HYB_LOOK_UP_ITEMS];
 
 	hyb_leaf_tids(leaf, first, n, tids);
@@ -142,7 +151,9 @@ add_items(int first, int n, HybLookUp *look)
 		if (dead != NULL && (dead[place >> 3] & (1 << (place & 7))) != 0)
 			continue;
 		item->tid = tids[i];
-		item->pd_lower = ((PageHeader) descent->page)->pd_lower;
+		item->nitems = leaf->nitems;
+		item->pd_lower = leaf->tombstones != NULL ? 0 :
+			((PageHeader) descent->page)->pd_lower;
 		item->block = descent->block;
 		item->place = place;
 		item->stamp = descent->stamp;
@@ -174,8 +185,8 @@ find_in_level(const HybVersion *version, int level, HybLookUp *look)
 		return LOOK_UP_DONE;
 	if (!hyb_static_descend(ix, version, &sought, descent))
 		return LOOK_UP_AGAIN;
-	look->counts.filter_checks += descent->probed;
-	look->counts.filter_negatives += descent->skipped;
+	memory.counts.filter_checks += descent->probed;
+	memory.counts.filter_negatives += descent->skipped;
 	if (descent->skipped)
 	{
 		hyb_filter_note(ix, HYB_ASK_POINT, level, HYB_PROBE_NEGATIVE);
@@ -240,7 +251,7 @@ find_in_log(const HybVersion *version, uint64 hash, HybLookUp *look)
 		HybLookUpItem *item = &look->items[look->n++];
 
 		item->tid = log->items[i].tid;
-		item->pd_lower = 0;
+		item->nitems = 0;
 		item->block = log->items[i].ref.block;
 		item->place = log->items[i].ref.offset;
 		item->stamp = log->items[i].ref.generation;
@@ -248,7 +259,7 @@ find_in_log(const HybVersion *version, uint64 hash, HybLookUp *look)
 	return LOOK_UP_DONE;
 }
 
-/* In the order in which the general way returns them, which may take over. */
+/* The general way may take over, and returns entries in the order of their TIDs. */
 static inline void
 sort_items(HybLookUp *look)
 {
@@ -277,9 +288,8 @@ find_key(HybLookUp *look)
 	LookUpResult result;
 	int			nstatic;
 
-	/* long values may have been packed in another form */
-	if (!hyb_key_has_one_form(ix->desc, key.bytes, key.len))
-		return false;
+	Assert(hyb_key_has_one_form(ix->desc, key.bytes, key.len));
+	memset(&memory.counts, 0, sizeof(HybScanCounts));
 	memory.probe = hyb_filter_try(ix, HYB_ASK_POINT);
 	do
 	{
@@ -295,6 +305,8 @@ find_key(HybLookUp *look)
 		return false;
 	/* the fetch from the log has found the version current */
 	look->counts.hot_hits += hot == HYB_HOT_HIT;
+	look->counts.filter_checks += memory.counts.filter_checks;
+	look->counts.filter_negatives += memory.counts.filter_negatives;
 	if (hot == HYB_HOT_PUBLISH && nstatic == 1)
 		hyb_hot_publish(ix, &key, &look->items[0].tid, gate);
 	sort_items(look);
@@ -312,13 +324,12 @@ hyb_look_up(IndexScanDesc scan, HybLookUp *look)
 	/* may append entries, and merge */
 	hyb_gather_before_read(RelationGetRelid(scan->indexRelation));
 	if (memory.context == NULL)
-	{
 		memory.context = AllocSetContextCreate(TopMemoryContext, "hybrid look-up",
 											   ALLOCSET_SMALL_SIZES);
-		hyb_buf_init(&memory.descent.copy, NULL, 0, memory.context);
-	}
 	old = MemoryContextSwitchTo(memory.context);
 	found = encode_keys(scan) && find_key(look);
+	if (unlikely(memory.log.items_alloc > KEPT_ITEMS))
+		hyb_fetched_free(&memory.log);
 	MemoryContextSwitchTo(old);
 	if (!found)
 		return false;
@@ -328,7 +339,7 @@ hyb_look_up(IndexScanDesc scan, HybLookUp *look)
 	return true;
 }
 
-/* As set_log_hints (scan_batch.c) for the entry of memory.key. */
+/* Leaves a hint on an entry of memory.key in the log, as set_log_hints (scan_batch.c) does. */
 static void
 kill_in_log(const HybLookUpItem *item)
 {
@@ -351,13 +362,18 @@ kill_in_log(const HybLookUpItem *item)
 	ReleaseBuffer(buf);
 }
 
-/* A leaf with tombstones has no room for hints. */
 static void
 kill_in_leaf(const HybLookUpItem *item)
 {
-	Buffer		buf = ReadBuffer(memory.ix.rel, item->block);
 	int			place = item->place;
+	Buffer		buf;
 
+	if (item->pd_lower == 0)
+	{
+		hyb_hints_keep(&memory.ix, item->block, item->stamp, item->nitems, &place, 1);
+		return;
+	}
+	buf = ReadBuffer(memory.ix.rel, item->block);
 	hyb_leaf_set_hints(&memory.ix, buf, item->stamp, item->pd_lower, &place, 1);
 	ReleaseBuffer(buf);
 }
@@ -376,7 +392,7 @@ hyb_look_up_kill(IndexScanDesc scan, const HybLookUp *look)
 
 		if (!BlockNumberIsValid(item->block))
 			hyb_hot_forget(&memory.ix, &key);
-		else if (item->pd_lower == 0)
+		else if (item->nitems == 0)
 			kill_in_log(item);
 		else
 			kill_in_leaf(item);

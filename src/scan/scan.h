@@ -80,14 +80,18 @@ typedef struct HybScanCounts
 
 struct HybScan;
 
-/* Entries that a look-up holds. */
+/*
+ * Entries that a look-up holds: the live one of a row, and those of row versions that
+ * updates have left since the last merge.
+ */
 #define HYB_LOOK_UP_ITEMS	6
 
 /* An entry of a look-up, and where it lies. */
 typedef struct HybLookUpItem
 {
 	ItemPointerData tid;
-	uint16		pd_lower;		/* of its leaf; 0: it lies in the log */
+	uint16		nitems;			/* of its leaf; 0: it lies in the log */
+	uint16		pd_lower;		/* of its leaf; 0: that has tombstones */
 	BlockNumber block;			/* InvalidBlockNumber: it is a hot copy */
 	uint16		place;			/* item of the leaf, or offset in the page of
 								 * the log */
@@ -199,6 +203,9 @@ extern void hyb_part_set_rows(HybScanPart *part, int n);
 /* Set killed-tuple hints on items of the leaf, which need not be pinned any more. */
 extern void hyb_part_set_hints(HybScan *so, HybScanPart *part, int *items, int n);
 
+/* The same as hyb_hints_of, if the scan takes hints; otherwise tombstones only. */
+extern const uint8 *hyb_part_hints(const HybScan *so, const HybScanPart *part, Page page);
+
 /* Read the TIDs of items [from, to), and which of them are not to be returned. */
 extern void hyb_part_read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to);
 
@@ -245,13 +252,14 @@ hyb_part_empty(HybScanPart *part)
 /* ---- scan_hints.c ---- */
 
 /*
- * Which items of the part's leaf are known to be dead: a bit for each, or NULL.  The
+ * Which items of an open leaf are known to be dead: a bit for each, or NULL.  The
  * bits hold until the leaf is unlocked or a comparison function is called.
  */
-extern const uint8 *hyb_hints_of(const HybScan *so, const HybScanPart *part, Page page);
+extern const uint8 *hyb_hints_of(const HybIndex *ix, const HybLeaf *leaf, uint64 stamp,
+								 Page page);
 
 /* Keep hints on items of a leaf with tombstones. */
-extern void hyb_hints_keep(const HybScan *so, const HybScanPart *part,
+extern void hyb_hints_keep(const HybIndex *ix, BlockNumber block, uint64 stamp, int nitems,
 						   const int *items, int n);
 extern void hyb_hints_forget(HybScanHabits *habits);
 

@@ -51,12 +51,12 @@ hyb_hints_forget(HybScanHabits *habits)
 	habits->own_hints = NULL;
 }
 
-/* The hints of the part's leaf, or NULL. */
+/* The hints of a leaf, or NULL. */
 static OwnHints *
-find_own(HybOwnHints *own, const HybScanPart *part)
+find_own(HybOwnHints *own, BlockNumber block, uint64 stamp)
 {
 	for (int i = 0; i < OWN_LEAVES && own != NULL; i++)
-		if (own->leaves[i].block == part->block && own->leaves[i].stamp == part->stamp)
+		if (own->leaves[i].block == block && own->leaves[i].stamp == stamp)
 		{
 			own->leaves[i].uses = OWN_USES;
 			return &own->leaves[i];
@@ -64,9 +64,9 @@ find_own(HybOwnHints *own, const HybScanPart *part)
 	return NULL;
 }
 
-/* Make room for those of the part's leaf.  NULL: the hand has found a leaf in use. */
+/* Make room for those of a leaf.  NULL: the hand has found a leaf in use. */
 static OwnHints *
-make_own(HybOwnHints *own, const HybScanPart *part)
+make_own(HybOwnHints *own, BlockNumber block, uint64 stamp, int nitems)
 {
 	OwnHints   *hints = &own->leaves[own->hand];
 
@@ -77,47 +77,46 @@ make_own(HybOwnHints *own, const HybScanPart *part)
 	if (hints->bits != NULL)
 		pfree(hints->bits);
 	hints->bits = NULL;
-	hints->bytes = hyb_leaf_hint_bytes(part->leaf.nitems);
+	hints->bytes = hyb_leaf_hint_bytes(nitems);
 	hints->bits = MemoryContextAllocZero(TopMemoryContext, hints->bytes);
-	hints->block = part->block;
-	hints->stamp = part->stamp;
+	hints->block = block;
+	hints->stamp = stamp;
 	hints->uses = OWN_USES;
 	return hints;
 }
 
 void
-hyb_hints_keep(const HybScan *so, const HybScanPart *part, const int *items, int n)
+hyb_hints_keep(const HybIndex *ix, BlockNumber block, uint64 stamp, int nitems,
+			   const int *items, int n)
 {
-	HybScanHabits *habits = hyb_scan_habits(so->ix);
+	HybScanHabits *habits = hyb_scan_habits(ix);
 	OwnHints   *hints;
 
-	Assert(part->leaf.tombstones != NULL && part->stamp != 0);
+	Assert(stamp != 0);
 	if (habits->own_hints == NULL)
 		habits->own_hints = MemoryContextAllocZero(TopMemoryContext, sizeof(HybOwnHints));
-	hints = find_own(habits->own_hints, part);
+	hints = find_own(habits->own_hints, block, stamp);
 	if (hints == NULL)
-		hints = make_own(habits->own_hints, part);
+		hints = make_own(habits->own_hints, block, stamp, nitems);
 	for (int i = 0; i < n && hints != NULL; i++)
 	{
-		Assert(items[i] >= 0 && items[i] < part->leaf.nitems);
+		Assert(items[i] >= 0 && items[i] < nitems);
 		hints->bits[items[i] >> 3] |= 1 << (items[i] & 7);
 	}
 }
 
 const uint8 *
-hyb_hints_of(const HybScan *so, const HybScanPart *part, Page page)
+hyb_hints_of(const HybIndex *ix, const HybLeaf *leaf, uint64 stamp, Page page)
 {
-	const uint8 *tombstones = part->leaf.tombstones;
+	const uint8 *tombstones = leaf->tombstones;
 	OwnHints   *hints;
 
-	if (!so->scan->ignore_killed_tuples)
-		return tombstones;
 	if (tombstones == NULL)
 		return hyb_leaf_hints(page);
-	hints = find_own(hyb_scan_habits(so->ix)->own_hints, part);
+	hints = find_own(hyb_scan_habits(ix)->own_hints, leaf->blkno, stamp);
 	if (hints == NULL)
 		return tombstones;
-	Assert(hints->bytes == hyb_leaf_hint_bytes(part->leaf.nitems));
+	Assert(hints->bytes == hyb_leaf_hint_bytes(leaf->nitems));
 	for (int i = 0; i < hints->bytes; i++)
 		hints->bits[i] |= tombstones[i];
 	return hints->bits;

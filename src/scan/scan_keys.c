@@ -27,7 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Bytes of a string that a simple key may have. */
+/* Bytes of a string that a simple key may have: most e-mail addresses are shorter. */
 #define SHORT_STRING		64
 
 /*
@@ -429,18 +429,24 @@ process_keys(HybScanKeys *keys)
 }
 
 bool
-hyb_key_is_simple(const HybKeyDesc *desc, int column, const ScanKeyData *key)
+hyb_key_is_simple(const HybKeyDesc *desc, int column, const ScanKeyData *key,
+				  Datum *value)
 {
 	const HybColumn *col = &desc->cols[column];
 	const struct varlena *string;
+	Datum		high;
 
 	if (key->sk_flags != 0 || key->sk_attno != column + 1 ||
-		key->sk_strategy != BTEqualStrategyNumber || col->codec == NULL ||
-		(OidIsValid(key->sk_subtype) && key->sk_subtype != col->opcintype))
+		key->sk_strategy != BTEqualStrategyNumber || col->codec == NULL)
 		return false;
+	*value = key->sk_argument;
+	/* literals are int4 where the column is int8 */
+	if (OidIsValid(key->sk_subtype) && key->sk_subtype != col->opcintype)
+		return col->attbyval && hyb_place_constant(col, key->sk_subtype, key->sk_argument,
+												   value, &high) == HYB_CONSTANT_EXACT;
 	if (col->attlen != -1)
 		return col->attlen > 0;
-	string = (const struct varlena *) DatumGetPointer(key->sk_argument);
+	string = (const struct varlena *) DatumGetPointer(*value);
 	return !VARATT_IS_EXTERNAL(string) && !VARATT_IS_COMPRESSED(string) &&
 		VARSIZE_ANY_EXHDR(string) <= SHORT_STRING;
 }
@@ -455,19 +461,22 @@ process_equalities(HybScanKeys *keys)
 {
 	const HybKeyDesc *desc = keys->ix->desc;
 	int			n = keys->ngiven;
+	Datum		value;
 
 	if (n > desc->nkeys)
 		return false;
 	for (int i = 0; i < n; i++)
 	{
-		if (!hyb_key_is_simple(desc, i, &keys->given[i]))
+		if (!hyb_key_is_simple(desc, i, &keys->given[i], &value))
 			return false;
 	}
 	for (int i = 0; i < n; i++)
 	{
-		Datum		value = keys->given[i].sk_argument;
 		HybScanColumn *sc = &keys->columns[i];
-		HybScanConst c = hyb_encode_constant(keys, i, value, false);
+		HybScanConst c;
+
+		(void) hyb_key_is_simple(desc, i, &keys->given[i], &value);
+		c = hyb_encode_constant(keys, i, value, false);
 
 		sc->used = true;
 		sc->notnull = true;

@@ -230,7 +230,7 @@ pass_dead_items(const HybScan *so, HybScanPart *part, Page page, LeafRange *rang
 
 	if (first >= last || !hyb_leaf_keeps_keys(leaf))
 		return false;
-	dead = hyb_hints_of(so, part, page);
+	dead = hyb_part_hints(so, part, page);
 	if (dead == NULL)
 		return false;
 	if (range->forward)

@@ -78,7 +78,7 @@ hyb_part_set_hints(HybScan *so, HybScanPart *part, int *items, int n)
 
 	if (part->leaf.tombstones != NULL)
 	{
-		hyb_hints_keep(so, part, items, n);
+		hyb_hints_keep(so->ix, part->block, part->stamp, part->leaf.nitems, items, n);
 		return;
 	}
 	if (!BufferIsValid(buf))
@@ -86,6 +86,13 @@ hyb_part_set_hints(HybScan *so, HybScanPart *part, int *items, int n)
 	hyb_leaf_set_hints(so->ix, buf, part->stamp, part->pd_lower, items, n);
 	if (!BufferIsValid(part->pin))
 		ReleaseBuffer(buf);
+}
+
+const uint8 *
+hyb_part_hints(const HybScan *so, const HybScanPart *part, Page page)
+{
+	return so->scan->ignore_killed_tuples ?
+		hyb_hints_of(so->ix, &part->leaf, part->stamp, page) : part->leaf.tombstones;
 }
 
 /* ---- TIDs and rows ---- */
@@ -142,7 +149,7 @@ hyb_part_read_tids(HybScan *so, HybScanPart *part, Page page, int from, int to)
 	part->tids_end = to;
 	hyb_leaf_tids(leaf, from, n, part->tids);
 
-	hints = hyb_hints_of(so, part, page);
+	hints = hyb_part_hints(so, part, page);
 	part->has_dead = false;
 	if (hints == NULL)
 		return;
