@@ -111,6 +111,8 @@ VACUUM look;
 SELECT * FROM look_all(4210);
 -- and the same in a leaf that has tombstones by now
 DELETE FROM look WHERE id = 52;
+-- (the first one forgets a hot copy)
+SELECT look_buffers('SELECT v FROM look WHERE id = 52') > 0 AS forgotten;
 SELECT look_buffers('SELECT v FROM look WHERE id = 52') > look_buffers('SELECT v FROM look WHERE id = 52') AS fewer;
 INSERT INTO look SELECT (look_row(52)).*;
 SELECT v FROM look WHERE id = 52;
