@@ -413,6 +413,20 @@ foreach my $case ([ 'descend', 1 ], [ 'dynamic-fetch', 1 ], [ 'dynamic-fetch', 0
 	check_reuse('ON CONFLICT does not update the row that got the line pointer');
 }
 
+# A look-up goes the short way, and has read the levels when its entry moves there.
+{
+	fill_unique_table(1);
+	run($node, "INSERT INTO u VALUES (60001, 'moves')");
+	my $session = start_held('dynamic-fetch', <<EOF);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT 'found ' || v FROM u WHERE k = 60001;
+EOF
+	run($node, "SELECT hybrid_merge('u_k')");
+	ok(let_go($session), 'a look-up is held before it reads the log') or diag $session->{err};
+	like($session->{out}, qr/^found moves$/m, 'it finds the entry that a merge has moved meanwhile');
+}
+
 # A bitmap scan has found a row dead, and is to leave a hint.
 {
 	run($node,
