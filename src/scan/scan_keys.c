@@ -461,22 +461,19 @@ process_equalities(HybScanKeys *keys)
 {
 	const HybKeyDesc *desc = keys->ix->desc;
 	int			n = keys->ngiven;
-	Datum		value;
+	Datum		values[INDEX_MAX_KEYS];
 
 	if (n > desc->nkeys)
 		return false;
 	for (int i = 0; i < n; i++)
 	{
-		if (!hyb_key_is_simple(desc, i, &keys->given[i], &value))
+		if (!hyb_key_is_simple(desc, i, &keys->given[i], &values[i]))
 			return false;
 	}
 	for (int i = 0; i < n; i++)
 	{
 		HybScanColumn *sc = &keys->columns[i];
-		HybScanConst c;
-
-		(void) hyb_key_is_simple(desc, i, &keys->given[i], &value);
-		c = hyb_encode_constant(keys, i, value, false);
+		HybScanConst c = hyb_encode_constant(keys, i, values[i], false);
 
 		sc->used = true;
 		sc->notnull = true;
