@@ -83,9 +83,6 @@ load_hints(HybIndex *ix, TailHints *hints)
 	UnlockReleaseBuffer(metabuf);
 }
 
-/* Bytes of several entries that the appender enters into a tree itself. */
-#define ENTER_MAX		1024
-
 /* What is to be appended: some entries, of which as many go as a page takes. */
 typedef struct Appending
 {
@@ -94,7 +91,8 @@ typedef struct Appending
 	TailHints  *hints;			/* the cache's */
 	const uint8 *image;			/* as they are on a page */
 	uint32		len;			/* of all of them */
-	uint32		keylen;			/* if there is one only: of its key columns */
+	uint32		keylen;			/* if there is one only: of its key columns, */
+	uint64		hash;			/* and their hash if that is wanted */
 	Buffer		tail;			/* locked exclusively, */
 	uint64		generation;		/* of this generation */
 	int			lane;			/* and lane */
@@ -138,6 +136,25 @@ find_end(HybIndex *ix, int lane, Buffer buf, Appending *appending)
 }
 
 /*
+ * Before the change, with the page locked that changes: find the shared slot, which is
+ * told of it.  If it has a tree, have look-ups of other keys not wait for the entry; its
+ * first tree is built by a reader that locks the page later.
+ */
+static inline void
+find_slot(Appending *appending)
+{
+	HybDeltaHeader header;
+
+	(void) hyb_slot_find(appending->cache);
+	appending->hash = 0;
+	if (appending->keylen == 0 || !appending->ix->desc->exact ||
+		appending->cache->shared == NULL || appending->cache->shared->tree_bytes == 0)
+		return;
+	header = hyb_delta_whole_header(appending->image);
+	appending->hash = hyb_key_hash(appending->image + header.size, appending->keylen);
+}
+
+/*
  * Tell other backends where the entries of a lane end now, and remember it for the
  * next append of this one.
  */
@@ -147,6 +164,8 @@ announce(const Appending *appending)
 	HybCache   *cache = appending->cache;
 	bool		together = appending->keylen == 0;
 
+	if (cache->shared != NULL)
+		hyb_unentered_add(&cache->shared->unentered, appending->hash);
 	hyb_slot_publish(cache, appending->generation, appending->lane, appending->end);
 	if (hyb_slot_valid(cache) && cache->shared->together != together)
 		cache->shared->together = together;
@@ -222,56 +241,6 @@ put_entries(Page page, Appending *appending, bool *lower)
 	return end;
 }
 
-/* Enter what was appended into the tree. */
-static void
-enter_appended(const Appending *appending, HybStageAccess *access)
-{
-	HybIndex   *ix = appending->ix;
-	HybEntry	entry = {.block = hyb_lane_end_block(appending->begin)};
-	uint32		at = 0;
-
-	entry.next = hyb_lane_end_offset(appending->begin);
-	while (at < appending->done)
-	{
-		HybDeltaHeader header;
-		bool		near;
-
-		entry.offset = entry.next;
-		entry.next += next_append_header(appending, at, entry.offset, &header, &near);
-		entry.bytes = appending->image + at + header.size;
-		entry.len = header.len;
-		entry.keylen = appending->keylen != 0 ? appending->keylen :
-			hyb_key_length(ix->desc, entry.bytes, entry.len);
-		entry.tid = header.tid;
-		at += header.size + header.len;
-		if (!hyb_stage_enter(ix, access, appending->lane, &entry))
-			break;
-	}
-	hyb_stage_entered(access);
-}
-
-/*
- * The entries are in the log and announced: let go of the tail.  Returns true if they
- * go to the tree at once.  Its stage is locked then.  A few do, if the tree is being
- * read.
- *
- * The append has filled the page if it has no room for another entry like the last
- * one: a merge that begins now finds no page behind it with a single entry.
- */
-static inline bool
-leave_tail(Appending *appending, HybStageAccess *access)
-{
-	bool		enter;
-
-	appending->full = hyb_lane_end_offset(appending->end) + appending->last >
-		((PageHeader) BufferGetPage(appending->tail))->pd_upper;
-	enter = (appending->done <= ENTER_MAX || appending->keylen != 0) &&
-		hyb_stage_try_enter(appending->ix, appending->generation, appending->lane,
-							appending->begin, access);
-	UnlockReleaseBuffer(appending->tail);
-	return enter;
-}
-
 /*
  * Append to tails that were chosen, each of another index, and let go of them.
  *
@@ -283,8 +252,6 @@ static void
 append_to_tails(Appending *appendings, int n)
 {
 	HybWalSet	set;
-	HybStageAccess access[HYB_APPEND_TOGETHER];
-	bool		enter[HYB_APPEND_TOGETHER];
 
 	Assert(n > 0 && n <= HYB_APPEND_TOGETHER);
 	for (int i = 0; i < n; i++)
@@ -295,7 +262,7 @@ append_to_tails(Appending *appendings, int n)
 		Assert(hyb_page_is_mine(appendings[i].tail) && opaque->stamp == appendings[i].generation);
 		Assert(!BlockNumberIsValid(opaque->link) && (opaque->flags & HYB_DELTA_CLOSED) == 0);
 		(void) opaque;
-		(void) hyb_slot_find(appendings[i].cache);
+		find_slot(&appendings[i]);
 	}
 	hyb_wal_begin(&set, appendings[0].ix->rel);
 	START_CRIT_SECTION();
@@ -315,12 +282,20 @@ append_to_tails(Appending *appendings, int n)
 	hyb_wal_commit(&set);
 	END_CRIT_SECTION();
 	for (int i = 0; i < n; i++)
-		announce(&appendings[i]);
-	for (int i = 0; i < n; i++)
-		enter[i] = leave_tail(&appendings[i], &access[i]);
-	for (int i = 0; i < n; i++)
-		if (enter[i])
-			enter_appended(&appendings[i], &access[i]);
+	{
+		Appending  *appending = &appendings[i];
+
+		announce(appending);
+
+		/*
+		 * The append has filled the page if it has no room for another entry
+		 * like the last one: a merge that begins now finds no page behind it
+		 * with a single entry.
+		 */
+		appending->full = hyb_lane_end_offset(appending->end) + appending->last >
+			((PageHeader) BufferGetPage(appending->tail))->pd_upper;
+		UnlockReleaseBuffer(appending->tail);
+	}
 }
 
 /*
@@ -400,7 +375,7 @@ append_to_new_page(Appending *appending, int lane)
 	hyb_space_take(ix, metabuf, &take);
 	HYB_POINT("delta-page");
 	new_block = BufferGetBlockNumber(take.page);
-	(void) hyb_slot_find(appending->cache);
+	find_slot(appending);
 	hyb_wal_begin(&set, ix->rel);
 
 	START_CRIT_SECTION();
@@ -625,7 +600,6 @@ hyb_delta_append_together(HybAppend *entries, int n)
 	HybAppend  *of[HYB_APPEND_TOGETHER];
 	int			nchosen = 0;
 
-	HYB_ASSERT_NO_LWLOCK();
 	Assert(n > 0 && n <= HYB_APPEND_TOGETHER);
 	/* before a tail is locked: this may wait for metapages */
 	for (int i = 0; i < n; i++)

@@ -114,6 +114,9 @@ hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
 			return false;
 		if (!announced(access))
 			return tails_unchanged(ix, access, version);
+		if (access->hash != 0 && access->shared != NULL &&
+			!hyb_unentered_maybe(&access->shared->unentered, access->hash))
+			return true;
 		for (int lane = 0; lane < HYB_LANES; lane++)
 			if (hyb_slot_appended(access->cache->shared, version->active.number, lane) !=
 				stage->applied[HYB_ACTIVE][lane])
@@ -188,7 +191,8 @@ typedef struct CatchUp
 /*
  * Find the first pages of the lanes.  Those of a frozen generation are in its
  * version; an active one may have got more lanes since the version was
- * captured.  The metapage is asked if there is a lane to begin with.  Returns
+ * captured.  The metapage is asked if there may be a lane to begin with, and
+ * then waits for an appender that begins one (shared/unentered.h).  Returns
  * false if the generation is no longer the active one.
  */
 static bool
@@ -210,10 +214,7 @@ find_heads(CatchUp *c)
 	for (int lane = 0; lane < HYB_LANES; lane++)
 	{
 		c->head[lane] = InvalidBlockNumber;
-		if (stage->applied[c->which][lane] == 0 &&
-			(!hyb_tree_is_synced(stage, c->which) ||
-			 hyb_slot_appended(access->cache->shared, c->generation->number, lane) != 0))
-			needed = true;
+		needed |= stage->applied[c->which][lane] == 0;
 	}
 	if (!needed)
 		return true;
@@ -428,6 +429,8 @@ catch_up_trees(HybIndex *ix, HybStageAccess *access, const HybVersion *version,
 		if (result != HYB_STAGE_READY)
 			break;
 		hyb_tree_happens(stage, c.which, HYB_TREE_FOLLOWED);
+		if (c.which == HYB_ACTIVE && access->shared != NULL && announced(access))
+			hyb_unentered_caught_up(&access->shared->unentered);
 		hyb_stage_assert_valid(stage);
 		if (ix->desc->exact)
 			hyb_tree_bloom_grow(&stage->trees[c.which], access->arena);

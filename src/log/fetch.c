@@ -216,7 +216,11 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 			  HybFetched *batch, BlockNumber *lost, bool *waited_for)
 {
 	int			which = portion->which & ~HYB_FETCH_NOT_KILLED;
-	HybStageAccess access;
+	HybStageAccess wanted = {
+		.brief = is_brief(ix, portion),
+		.hash = ix->desc->exact ? portion->point_hash : 0
+	};
+	HybStageAccess access = wanted;
 	HybStageResult result;
 	bool		pure;
 
@@ -224,12 +228,14 @@ fetch_portion(HybIndex *ix, const HybVersion *version, const HybFetch *portion,
 	/* VACUUM marks entries in trees that it finds */
 	batch->knows_dead &= !hyb_cache_get(ix)->key.in_recovery;
 	pure = is_pure(ix, version, portion);
-	result = hyb_stage_open(ix, version, which, is_brief(ix, portion), pure, &access);
+	result = hyb_stage_open(ix, version, which, pure, &access);
 	if (result == HYB_STAGE_UNFINISHED)
 	{
 		if (hyb_log_read_unfinished(ix, version, portion, which, batch))
 			return HYB_STAGE_READY;
-		result = hyb_stage_open(ix, version, which, false, pure, &access);
+		access = wanted;
+		access.brief = false;
+		result = hyb_stage_open(ix, version, which, pure, &access);
 	}
 	if (result != HYB_STAGE_READY)
 		return result;
@@ -308,11 +314,11 @@ hyb_log_fetch(HybIndex *ix, const HybVersion *version,
 const char *
 hyb_log_verify(HybIndex *ix, const HybVersion *version)
 {
-	HybStageAccess access;
+	HybStageAccess access = {0};
 	const char *error = NULL;
 
 	if (hyb_stage_open(ix, version, HYB_FETCH_FROZEN | HYB_FETCH_ACTIVE,
-					   false, ix->desc->pure != HYB_IMPURE, &access) != HYB_STAGE_READY)
+					   ix->desc->pure != HYB_IMPURE, &access) != HYB_STAGE_READY)
 		return NULL;
 	for (int which = HYB_FROZEN; which <= HYB_ACTIVE && error == NULL; which++)
 	{

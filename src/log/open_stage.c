@@ -365,16 +365,14 @@ open_private(HybIndex *ix, const HybVersion *version, int want,
 /* ---- both ---- */
 
 HybStageResult
-hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool brief,
-			   bool pure, HybStageAccess *access)
+hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool pure,
+			   HybStageAccess *access)
 {
 	HybCache   *cache = hyb_cache_get(ix);
 	HybOwnTrees *own = hyb_own_trees(cache);
 	HybReadForm form;
 
-	memset(access, 0, sizeof(*access));
 	access->cache = cache;
-	access->brief = brief;
 	if (version->frozen.number == 0)
 		want &= ~HYB_FETCH_FROZEN;
 	form = hyb_read_form(own, pure && !cache->is_temp ? HYB_READ_SHARED : HYB_READ_OWN,
@@ -424,58 +422,6 @@ worth_catching_up(HybCache *cache)
 	return cache->shared->tree_bytes > 0 &&
 		cache->shared->last_use + HYB_CATCH_UP_IDLE_MS * INT64CONST(1000) >=
 		GetCurrentStatementStartTimestamp();
-}
-
-bool
-hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane, uint64 from,
-					HybStageAccess *access)
-{
-	HybCache   *cache = hyb_cache_get(ix);
-	const HybStage *stage;
-
-	access->cache = cache;
-	/* where a membership filter answers, inserters do not need the tree */
-	if (cache->shared == NULL || !ix->desc->all_mem || cache->key.in_recovery ||
-		HYB_MEMBERSHIP_READY(hyb_membership_states(&cache->shared->membership)) != 0 ||
-		!worth_catching_up(cache) || !try_lock_shared_stage(ix, access))
-		return false;
-	stage = access->stage;
-	if (stage->trees[HYB_ACTIVE].generation == generation &&
-		hyb_tree_is_synced(stage, HYB_ACTIVE) && stage->trees[HYB_ACTIVE].nlog == 0 &&
-		stage->applied[HYB_ACTIVE][lane] == from)
-		return true;
-	LWLockRelease(&access->shared->lock);
-	return false;
-}
-
-bool
-hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
-				const HybEntry *entry)
-{
-	HybStage   *stage = access->stage;
-	HybTreeUse	use;
-	HybLogReader reader;
-	HybTreeResult result;
-
-	hyb_tree_use(&use, ix, &stage->trees[HYB_ACTIVE], access->arena, &reader);
-	result = hyb_tree_insert(&use, entry);
-	hyb_log_reader_end(&reader);
-	if (result != HYB_TREE_DONE)
-		return false;
-	/* one entry after the other, as they lie on the page */
-	Assert(hyb_lane_end(entry->block, entry->next) > stage->applied[HYB_ACTIVE][lane] ||
-		   hyb_lane_end_block(stage->applied[HYB_ACTIVE][lane]) != entry->block);
-	stage->applied[HYB_ACTIVE][lane] = hyb_lane_end(entry->block, entry->next);
-	return true;
-}
-
-void
-hyb_stage_entered(HybStageAccess *access)
-{
-	Assert(LWLockHeldByMeInMode(&access->shared->lock, LW_EXCLUSIVE));
-	hyb_stage_assert_valid(access->stage);
-	access->shared->tree_bytes = hyb_stage_bytes(access->stage);
-	LWLockRelease(&access->shared->lock);
 }
 
 void

@@ -29,6 +29,9 @@ typedef struct HybStageAccess
 	HybStage   *stage;
 	HybArena   *arena;
 	HybSharedSlot *shared;		/* locked; NULL: a backend-local stage */
+	uint64		hash;			/* hyb_key_hash of the only key that is
+								 * wanted, or 0; shared trees may lack entries
+								 * of others then */
 	bool		brief;			/* the caller would rather read the log in
 								 * place than wait for a tree to be built */
 	bool		merge_wanted;	/* the shared tree was lost too often: closing
@@ -60,8 +63,8 @@ typedef enum HybStageResult
 } HybStageResult;
 
 /*
- * Are the wanted trees (HYB_FETCH_*) there, and up to date?  The stage is
- * locked, at least shared.
+ * Are the wanted trees (HYB_FETCH_*) there, and up to date?  With a hash, do shared ones
+ * have all entries with its key?  The stage is locked, at least shared.
  */
 extern bool hyb_stage_is_caught_up(HybIndex *ix, HybStageAccess *access,
 								   const HybVersion *version, int want);
@@ -79,30 +82,13 @@ extern HybStageResult hyb_stage_catch_up(HybIndex *ix, HybStageAccess *access,
  * Catch the trees in `want` (HYB_FETCH_*) up with the log as it is now, and
  * lock the stage for reading.  READY: end with hyb_stage_close.  STALE, and
  * UNFINISHED, which only a brief caller gets, and MEMORY: nothing is held.
- * `pure`: all that the caller will compare with the stage's entries is.
+ * `pure`: all that the caller will compare with the stage's entries is.  The
+ * caller sets `brief` and `hash` in *access, and all else to 0.
  */
 extern HybStageResult hyb_stage_open(HybIndex *ix, const HybVersion *version,
-									 int want, bool brief, bool pure,
+									 int want, bool pure,
 									 HybStageAccess *access);
 extern void hyb_stage_close(HybStageAccess *access);
-
-/*
- * An appender's own entries may go straight to the shared tree, if the tree
- * had everything before them (the lane's end was `from`) and is not locked.
- * hyb_stage_try_enter locks the stage; it is called with the tail page still
- * locked exclusively, which makes this the reading of that page under the
- * stage's lock that VACUUM relies on (catchup.c). hyb_stage_enter, called
- * after the page was unlocked, enters one entry after the other, and
- * hyb_stage_entered closes the stage.  If memory is lacking hyb_stage_enter
- * returns false: the tree stays behind, and the next reader catches it up.
- * For all_mem indexes only, whose trees have all of their entries in memory:
- * nothing here calls a comparison function or reads a page, so nothing fails.
- */
-extern bool hyb_stage_try_enter(HybIndex *ix, uint64 generation, int lane,
-								uint64 from, HybStageAccess *access);
-extern bool hyb_stage_enter(HybIndex *ix, HybStageAccess *access, int lane,
-							const HybEntry *entry);
-extern void hyb_stage_entered(HybStageAccess *access);
 
 /* ---- reading the log in place (in_place.c) ---- */
 

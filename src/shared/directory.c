@@ -99,6 +99,7 @@ init_block(HybDirectory *directory, int block, HybSharedSlot *slots)
 		pg_atomic_init_u64(&slot->appended_gen, 0);
 		for (int lane = 0; lane < HYB_LANES; lane++)
 			pg_atomic_init_u64(&slot->appended[lane], 0);
+		hyb_unentered_init(&slot->unentered);
 	}
 }
 

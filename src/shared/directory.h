@@ -18,6 +18,7 @@
 #include "shared/membership.h"
 #include "shared/shared.h"
 #include "shared/shared_arena.h"
+#include "shared/unentered.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 #include "store/handle.h"
@@ -74,6 +75,7 @@ typedef struct HybSharedSlot
 	pg_atomic_uint64 serial;
 	pg_atomic_uint64 appended_gen;
 	pg_atomic_uint64 appended[HYB_LANES];
+	HybUnentered unentered;
 	bool		together;		/* the last append was of gathered entries; a
 								 * hint, written without lock */
 	HybStage	stage;
