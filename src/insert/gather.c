@@ -10,7 +10,8 @@
  * whether they are appended or forgotten.
  *
  * Entries of one row for several indexes are appended together, too.  Those of a
- * statement's first row wait for the table's last index that is not unique.  If a
+ * statement's first row wait for the table's last index that is not unique.  That of
+ * the table's only unique index waits with them, if that index comes before.  If a
  * partial index, the last one, leaves the row out, they join those of the next row, or
  * wait for the end of the statement, when all that is left is appended together.
  *
@@ -81,16 +82,16 @@ static int	ngathers = 0;
 static int	not_now = 0;
 
 /*
- * The place of an index among those of its table that are not unique, for the entries
- * of one row.  It goes stale only if another index comes or goes, and then at most a
- * record more is written, or the end of the statement is waited for.
+ * The place of an index among those of its table whose entries of one row are
+ * appended together.  It goes stale only if another index comes or goes, and then at
+ * most a record more is written, or the end of the statement is waited for.
  */
 typedef struct RowPlace
 {
 	Oid			newest;			/* the table's last index of any kind, */
 	int			nindexes;		/* and their number, when this was found out */
-	bool		several;		/* there are others like this one */
-	bool		last;			/* it is the last of these */
+	bool		several;		/* it is one of several such */
+	bool		last;			/* and the last one */
 } RowPlace;
 
 static HybCachePiece place_piece = {.size = sizeof(RowPlace)};
@@ -327,58 +328,117 @@ flush_gathered(HybGather *gather, bool last)
 		append_ownerless(gather, last);
 }
 
-/* Are there entries of this statement and table, all yet to be appended, without keys? */
+/* Are there entries of this statement and table, all yet to be appended, of one key at most? */
 static inline bool
 can_join(const HybGather *gather, const HybGatherer *gatherer)
 {
 	const HybGatherer *owner = gather->owner;
 
-	return gather->len > 0 && gather->done == 0 && gather->nkeys == 0 &&
+	return gather->len > 0 && gather->done == 0 && gather->nkeys <= 1 &&
 		owner != NULL && owner->context == gatherer->context &&
 		owner->heap == gatherer->heap && RelationNeedsWAL(owner->ix->rel);
 }
 
+/* What is appended under one record. */
+typedef struct Together
+{
+	int			n;
+	HybGather  *gathers[HYB_APPEND_TOGETHER];
+	HybAppend	entries[HYB_APPEND_TOGETHER];
+	const HybGather *unique;	/* one of a unique index, or NULL */
+	HybUniqueTicket ticket;		/* entered with */
+} Together;
+
 /*
- * Appends what a statement has gathered for the indexes of a table that are not unique,
- * together as far as that can be.
+ * Two parts of a statement may insert into one table.  Of two unique indexes each
+ * would have its partition locked, in any order.
+ */
+static inline bool
+goes_with(const Together *together, const HybGather *gather)
+{
+	for (int i = 0; i < together->n; i++)
+		if (together->gathers[i]->indexid == gather->indexid)
+			return false;
+	return gather->nkeys == 0 || together->unique == NULL;
+}
+
+/* Add one, if it does not have to be checked again. */
+static void
+add_to_together(Together *together, HybGather *gather)
+{
+	HybIndex   *ix = gather->owner->ix;
+
+	gather_assert_valid(gather);
+	if (gather->nkeys > 0)
+	{
+		together->ticket = gather->keys->ticket[0];
+		together->unique = gather;
+	}
+	together->entries[together->n] = (HybAppend)
+	{
+		.ix = ix,.image = gather->image,.len = gather->len,.keylen = gather->keylen
+	};
+	together->gathers[together->n++] = gather;
+}
+
+/* Enter with the key of the unique index, or leave that one out. */
+static void
+enter_with_key(Together *together)
+{
+	int			n = 0;
+
+	if (together->unique == NULL || hyb_unique_enter(&together->ticket, false))
+		return;
+	hyb_unique_yield(&together->ticket);
+	for (int i = 0; i < together->n; i++)
+	{
+		if (together->gathers[i] == together->unique)
+			continue;
+		together->entries[n] = together->entries[i];
+		together->gathers[n++] = together->gathers[i];
+	}
+	together->n = n;
+	together->unique = NULL;
+}
+
+static void
+append_together(Together *together)
+{
+	enter_with_key(together);
+	hyb_delta_append_together(together->entries, together->n);
+	for (int i = 0; i < together->n; i++)
+	{
+		HybGather  *gather = together->gathers[i];
+
+		if (gather == together->unique && together->entries[i].appended)
+			hyb_unique_leave(&together->ticket);
+		else if (gather == together->unique)
+			hyb_unique_keep(&together->ticket);
+		if (together->entries[i].appended)
+			forget(gather);
+	}
+	/* merges may run users' code */
+	for (int i = 0; i < together->n; i++)
+		if (together->entries[i].appended && together->entries[i].full)
+			hyb_merge_after_full_page(together->entries[i].ix);
+}
+
+/*
+ * Appends what a statement has gathered for the indexes of a table, together as far as
+ * that can be.
  */
 static void
 flush_together(const HybGatherer *gatherer)
 {
 	for (int i = 0; i < ngathers;)
 	{
-		HybGather  *joined[HYB_APPEND_TOGETHER];
-		HybAppend	entries[HYB_APPEND_TOGETHER];
-		int			n = 0;
+		Together	together = {.n = 0};
 
-		for (; i < ngathers && n < HYB_APPEND_TOGETHER; i++)
-		{
-			HybGather  *gather = &gathers[i];
-			bool		again = false;
-
-			/* two parts of a statement may insert into one table */
-			for (int k = 0; k < n; k++)
-				again |= joined[k]->indexid == gather->indexid;
-			if (again || !can_join(gather, gatherer))
-				continue;
-			gather_assert_valid(gather);
-			entries[n] = (HybAppend)
-			{
-				.ix = gather->owner->ix,.image = gather->image,.len = gather->len,
-					.keylen = gather->keylen
-			};
-			joined[n++] = gather;
-		}
-		if (n < 2)
-			continue;
-		hyb_delta_append_together(entries, n);
-		for (int k = 0; k < n; k++)
-			if (entries[k].appended)
-				forget(joined[k]);
-		/* merges may run users' code */
-		for (int k = 0; k < n; k++)
-			if (entries[k].appended && entries[k].full)
-				hyb_merge_after_full_page(entries[k].ix);
+		for (; i < ngathers && together.n < HYB_APPEND_TOGETHER; i++)
+			if (can_join(&gathers[i], gatherer) && goes_with(&together, &gathers[i]))
+				add_to_together(&together, &gathers[i]);
+		if (together.n > 1)
+			append_together(&together);
 	}
 	for (int i = 0; i < ngathers && hyb_gathered; i++)
 		if (can_join(&gathers[i], gatherer))
@@ -470,19 +530,36 @@ find_place(const HybIndex *ix, Relation heap, RowPlace *place)
 	List	   *indexes = RelationGetIndexList(heap);
 	ListCell   *lc;
 	Oid			last = InvalidOid;
-	int			n = 0;
+	int			nwaiting = 0;	/* in which inserters wait for each other, */
+	int			ours_waiting = 0;	/* of our method, */
+	int			waiting_before = 0; /* before the last of those that are not
+									 * unique */
+	int			n = 0;			/* of our method that are not unique */
+	bool		unique = ix->rel->rd_index->indisunique;
+	bool		joins;
 
 	HYB_ASSERT_NO_LWLOCK();
 	foreach(lc, indexes)
-		if (!makes_wait(lfirst_oid(lc)) &&
-			hyb_index_is_of(lfirst_oid(lc), ix->rel->rd_rel->relam))
 	{
-		last = lfirst_oid(lc);
-		n++;
+		Oid			index = lfirst_oid(lc);
+		bool		ours = hyb_index_is_of(index, ix->rel->rd_rel->relam);
+
+		if (makes_wait(index))
+		{
+			nwaiting++;
+			ours_waiting += ours;
+		}
+		else if (ours)
+		{
+			last = index;
+			waiting_before = ours_waiting;
+			n++;
+		}
 	}
+	joins = nwaiting == 1 && waiting_before == 1;
 	place->newest = llast_oid(indexes);
 	place->nindexes = list_length(indexes);
-	place->several = n > 1;
+	place->several = unique ? joins : n + joins > 1;
 	place->last = last == RelationGetRelid(ix->rel);
 	list_free(indexes);
 }
@@ -504,8 +581,7 @@ row_place(const HybIndex *ix, Relation heap)
 bool
 hyb_gather_has_others(const HybIndex *ix, Relation heap)
 {
-	return !ix->rel->rd_index->indisunique && RelationNeedsWAL(ix->rel) &&
-		row_place(ix, heap)->several;
+	return RelationNeedsWAL(ix->rel) && row_place(ix, heap)->several;
 }
 
 void
@@ -520,6 +596,7 @@ typedef struct StayingRow
 {
 	TransactionId xid;
 	CommandId	cid;			/* later ones may truncate the file in place */
+	Oid			heap;
 	HybFileNumber file;
 	ItemPointerData tid;
 } StayingRow;
@@ -534,7 +611,7 @@ row_stays(Relation heap, const ItemPointerData *tid)
 	static StayingRow last;
 	StayingRow	row = {
 		.xid = GetCurrentTransactionIdIfAny(),.cid = GetCurrentCommandId(false),
-		.file = HYB_RELATION_FILENUMBER(heap),.tid = *tid
+		.heap = RelationGetRelid(heap),.file = HYB_RELATION_FILENUMBER(heap),.tid = *tid
 	};
 	BlockNumber block = ItemPointerGetBlockNumber(tid);
 	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
@@ -545,7 +622,8 @@ row_stays(Relation heap, const ItemPointerData *tid)
 	Assert(ItemPointerIsValid(unconstify(ItemPointerData *, tid)));
 	if (!TransactionIdIsValid(row.xid))
 		return false;
-	if (row.xid == last.xid && row.cid == last.cid && row.file == last.file &&
+	if (row.xid == last.xid && row.cid == last.cid &&
+		row.heap == last.heap && row.file == last.file &&
 		memcmp(&row.tid, &last.tid, sizeof(ItemPointerData)) == 0)
 		return true;
 	if (!BufferIsValid(buf) ||

@@ -43,13 +43,14 @@ extern bool hyb_gather_possible(const HybIndex *ix, Relation heap);
 extern bool hyb_gather_is_only_unique(Relation index, Relation heap);
 
 /*
- * Has the table several indexes of ours that are not unique, this one among them?
- * Then entries of one row can be appended together.  May look at the catalog.
+ * Is this one of several indexes of ours whose entries of one row can be appended
+ * together?  They are those that are not unique, and the only unique one if it comes
+ * before the last of them.  May look at the catalog.
  */
 extern bool hyb_gather_has_others(const HybIndex *ix, Relation heap);
 
 /*
- * The entry of a statement's first row was gathered.  If this is the last of those
+ * The entry of a statement's first row was gathered.  If this is the last of these
  * indexes, appends the entries of all.
  */
 extern void hyb_gather_row_ends(const HybGatherer *gatherer);

@@ -36,7 +36,8 @@ typedef struct InsertState
 	HybBuf		entry;
 	int			nrows;			/* of the statement that have asked whether to
 								 * gather; 3: or more */
-	bool		gathers;		/* entries may be gathered */
+	bool		asked;			/* whether entries may be gathered: */
+	bool		gathers;		/* they may */
 	HybGatherer gatherer;
 	bool		has_unique;		/* `unique` is initialised */
 	HybUniqueBuffers unique;
@@ -87,7 +88,7 @@ insert_state(Relation index, struct IndexInfo *info)
 	Assert(state->context != info->ii_Context);
 	state->ix = ix;
 	state->nrows = 0;
-	state->gathers = false;
+	state->asked = state->gathers = false;
 	memset(&state->gatherer, 0, sizeof(HybGatherer));
 	state->gatherer.ix = ix;
 	state->gatherer.context = info->ii_Context;
@@ -132,15 +133,18 @@ gathers(InsertState *state, Relation heap)
 	bool		unique = state->ix->rel->rd_index->indisunique;
 
 	state->nrows = Min(state->nrows + 1, 3);
-	if (state->nrows == 1 && unique)
+	if (state->nrows == 1 && !hyb_gather_has_others(state->ix, heap))
 		return false;
-	/* asked once */
-	if (state->nrows == (unique ? 2 : 1))
+	/* asked once, and of a unique index with several rows again */
+	if (state->nrows == 1 || (state->nrows == 2 && (unique || !state->asked)))
+	{
 		state->gathers = (hyb_statement_end_noticed == NULL ||
 						  hyb_statement_end_noticed(state->gatherer.context)) &&
-			(!unique || hyb_gather_is_only_unique(state->ix->rel, heap));
-	return state->gathers && hyb_gather_possible(state->ix, heap) &&
-		(state->nrows > 1 || hyb_gather_has_others(state->ix, heap));
+			(!unique || state->nrows == 1 ||
+			 hyb_gather_is_only_unique(state->ix->rel, heap));
+		state->asked = true;
+	}
+	return state->gathers && hyb_gather_possible(state->ix, heap);
 }
 
 /* ---- how long an entry may be ---- */
@@ -316,7 +320,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 		entered = !index_unchanged && hyb_unique_enter_absent(&ticket);
 		if (entered)
 			hyb_log_count(ix, HYB_UNIQUE_DENIED);
-		else
+		else if (!index_unchanged || !hyb_unique_was_checked(ix, &row, &ticket))
 			is_unique = hyb_unique_check(ix, &row, unique_buffers(state), &ticket);
 	}
 	if (check_unique == UNIQUE_CHECK_EXISTING)

@@ -81,6 +81,14 @@ extern bool hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 							 HybUniqueBuffers *buffers,
 							 HybUniqueTicket *ticket);
 
+/*
+ * Has a look-up of this transaction searched for the key, and do its entries lead to no
+ * row that might be in conflict?  Then the ticket is as after hyb_unique_check, which
+ * would have returned true.
+ */
+extern bool hyb_unique_was_checked(HybIndex *ix, const HybUniqueRow *row,
+								   HybUniqueTicket *ticket);
+
 /* Do two unique indexes of a table refuse the same rows, if they refuse any? */
 extern bool hyb_same_uniqueness(Relation a, Relation b);
 

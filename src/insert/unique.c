@@ -29,6 +29,7 @@
 #include "insert/insertion.h"
 #include "key/row_key.h"
 #include "leaf/leaf.h"
+#include "log/found_key.h"
 #include "log/log.h"
 #include "miscadmin.h"
 #include "shared/index_cache.h"
@@ -657,6 +658,33 @@ hyb_unique_may_conflict(const HybIndex *ix, const bool *isnull)
 		return true;
 	for (int i = 0; i < ix->desc->nkeys; i++)
 		if (isnull[i])
+			return false;
+	return true;
+}
+
+/*
+ * Without a row there is no conflict, whatever VACUUM did: so no pin is taken.  And
+ * where there is one, the check may as well search again.
+ */
+bool
+hyb_unique_was_checked(HybIndex *ix, const HybUniqueRow *row, HybUniqueTicket *ticket)
+{
+	const ItemPointerData *kept;
+	ItemPointerData tids[HYB_FOUND_ENTRIES];
+	SnapshotData dirty;
+	int			n = hyb_found_key_take(ix, row->entry->bytes, row->entry->keylen,
+									   ticket, &kept);
+
+	if (n < 0)
+	{
+		hyb_found_key_want(ix);
+		return false;
+	}
+	HYB_POINT("unique-found");
+	memcpy(tids, kept, n * sizeof(ItemPointerData));
+	InitDirtySnapshot(dirty);
+	for (int i = 0; i < n; i++)
+		if (table_index_fetch_tuple_check(row->heap, &tids[i], &dirty, NULL))
 			return false;
 	return true;
 }

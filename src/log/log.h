@@ -55,7 +55,8 @@ extern uint32 hyb_delta_append_some(const HybAppend *entries, bool *full);
  * The same for several indexes of a table, all with WAL: appends, under one WAL
  * record, the entries of those that take all of theirs at once, and sets `appended`
  * and `full` of them.  `appended` is false of the others.  Raises an error only if
- * nothing was appended.  No LWLock is held on entry.
+ * nothing was appended.  No lock is held on entry but, with one unique index among
+ * them, its partition.
  */
 extern void hyb_delta_append_together(HybAppend *entries, int n);
 

@@ -32,6 +32,7 @@
 #include "hot/hot.h"
 #include "insert/gather.h"
 #include "leaf/leaf.h"
+#include "log/found_key.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "scan/scan.h"
@@ -277,6 +278,18 @@ sort_items(HybLookUp *look)
 	}
 }
 
+/* For an insertion of the same key. */
+static void
+keep_found(const HybLookUp *look)
+{
+	ItemPointerData tids[HYB_LOOK_UP_ITEMS];
+
+	StaticAssertStmt(HYB_LOOK_UP_ITEMS <= HYB_FOUND_ENTRIES, "all that is found can be kept");
+	for (int i = 0; i < look->n; i++)
+		tids[i] = look->items[i].tid;
+	hyb_found_key_keep(tids, look->n);
+}
+
 static bool
 find_key(HybLookUp *look)
 {
@@ -287,6 +300,7 @@ find_key(HybLookUp *look)
 	uint64		gate = 0;
 	LookUpResult result;
 	int			nstatic;
+	bool		noting = hyb_found_key_begin(ix, &memory.key, key.hash);
 
 	Assert(hyb_key_has_one_form(ix->desc, key.bytes, key.len));
 	memset(&memory.counts, 0, sizeof(HybScanCounts));
@@ -310,6 +324,8 @@ find_key(HybLookUp *look)
 	if (hot == HYB_HOT_PUBLISH && nstatic == 1)
 		hyb_hot_publish(ix, &key, &look->items[0].tid, gate);
 	sort_items(look);
+	if (noting)
+		keep_found(look);
 	return true;
 }
 

@@ -1,0 +1,106 @@
+/*
+ * found_key.c
+ *		What a look-up has found, for an insertion of the same key.
+ *
+ * It is of use within a transaction only.  That has the index locked: meanwhile it is
+ * not turned into one whose inserters count nothing, and back (ddl/conversion.c).
+ */
+#include "base/compat.h"
+
+#include "log/found_key.h"
+#include "shared/index_cache.h"
+#include "storage/proc.h"
+
+/* Longer keys are not kept. */
+#define MOST_BYTES		48
+
+/* Look-ups in an index that note what they find, after an insertion has asked. */
+#define NOTING			32
+
+/* Look-ups that will note what they find. */
+typedef struct Noting
+{
+	uint8		left;
+} Noting;
+
+static HybCachePiece noting_piece = {.size = sizeof(Noting)};
+
+/* The last look-up. */
+static struct
+{
+	LocalTransactionId xact;	/* 0: nothing is kept */
+	uint64		incarnation;
+	const HybUniquePartition *partition;	/* of its ticket, as what follows */
+	uint32		hash;
+	uint64		seen;
+	uint32		keylen;
+	int			n;				/* entries found; -1: not known yet */
+	ItemPointerData tids[HYB_FOUND_ENTRIES];
+	uint8		key[MOST_BYTES];
+}			found;
+
+void
+hyb_found_key_init(void)
+{
+	hyb_cache_add_piece(&noting_piece);
+}
+
+void
+hyb_found_key_want(HybIndex *ix)
+{
+	Noting	   *noting = hyb_cache_piece(ix, &noting_piece);
+
+	noting->left = NOTING;
+}
+
+bool
+hyb_found_key_begin(HybIndex *ix, const HybBuf *key, uint64 hash)
+{
+	Noting	   *noting = hyb_cache_piece(ix, &noting_piece);
+	HybUniqueTicket ticket;
+
+	found.xact = InvalidLocalTransactionId;
+	if (likely(noting->left == 0))
+		return false;
+	noting->left--;
+	if (key->len > MOST_BYTES)
+		return false;
+	hyb_unique_begin(ix, hash, &ticket);
+	/* without a partition, a lock keeps others away only during an insertion */
+	if (ticket.partition == NULL)
+		return false;
+	hyb_unique_note(&ticket);
+	found.partition = ticket.partition;
+	found.hash = ticket.hash;
+	found.seen = ticket.seen;
+	found.incarnation = ix->incarnation;
+	found.keylen = key->len;
+	memcpy(found.key, key->data, key->len);
+	found.n = -1;
+	return true;
+}
+
+void
+hyb_found_key_keep(const ItemPointerData *tids, int n)
+{
+	Assert(n >= 0 && n <= HYB_FOUND_ENTRIES && found.n == -1);
+	found.n = n;
+	memcpy(found.tids, tids, n * sizeof(ItemPointerData));
+	found.xact = HYB_LOCAL_XID;
+}
+
+int
+hyb_found_key_take(HybIndex *ix, const uint8 *key, uint32 keylen,
+				   HybUniqueTicket *ticket, const ItemPointerData **tids)
+{
+	if (found.xact == InvalidLocalTransactionId || found.xact != HYB_LOCAL_XID ||
+		found.incarnation != ix->incarnation ||
+		found.partition != ticket->partition || found.hash != ticket->hash ||
+		found.keylen != keylen || memcmp(found.key, key, keylen) != 0)
+		return -1;
+	Assert(found.n >= 0 && ticket->partition != NULL);
+	hyb_found_key_want(ix);
+	ticket->seen = found.seen;
+	*tids = found.tids;
+	return found.n;
+}
