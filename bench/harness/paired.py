@@ -8,7 +8,9 @@ ended among them.  A hybrid slice ends when the merges that it has asked for hav
 ended, and hybridindex.quiet_time is off: no merge falls into a slice of btree.
 
 A first round does not count.  It follows a checkpoint, so it logs most pages whole.
-With --checkpoint each round begins so, as if checkpoints were some seconds apart.
+With --checkpoint each round begins so, as if checkpoints were some seconds apart.  With
+--default-checkpoints they come when the server's defaults have them come: after 5
+minutes, or with 1 GB of WAL.  Rounds should be long enough to meet several.
 """
 import statistics
 
@@ -19,7 +21,8 @@ WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"
 MERGES = """SELECT coalesce(sum(merges), 0) FROM pg_class c JOIN pg_am a ON a.oid = relam AND amname = 'hybrid',
     hybrid_index_stats(c.oid) WHERE relnamespace = '%s'::regnamespace"""
 SETTINGS = {"autovacuum": "off", "synchronous_commit": "off", "jit": "off", "hybridindex.quiet_time": "-1"}
-RESTARTED = {"shared_buffers": "1GB", "max_connections": "600", "max_wal_size": "8GB", "checkpoint_timeout": "1h"}
+RESTARTED = {"shared_buffers": "1GB", "max_connections": "600"}
+RARE = {"max_wal_size": "8GB", "checkpoint_timeout": "1h"}
 BTREE, HYBRID, NONE = "btree", "hybrid", "none"
 
 
@@ -29,7 +32,9 @@ def add_arguments(parser, rows=1_000_000):
     parser.add_argument("--slices", type=int, default=5, help="of each method in a round (5)")
     parser.add_argument("--seconds", type=int, default=2, help="of a slice (2)")
     parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--checkpoint", action="store_true", help="before each round, not only before a first one")
+    checkpoints = parser.add_mutually_exclusive_group()
+    checkpoints.add_argument("--checkpoint", action="store_true", help="before each round, not only before a first one")
+    checkpoints.add_argument("--default-checkpoints", action="store_true", help="when the server's defaults have them")
     parser.add_argument("--restart-command", help="restarts the server; without it, shared_buffers is what it is")
 
 
@@ -112,19 +117,20 @@ class Paired:
     # ---- the server, around all measurements ----
 
     def __enter__(self):
-        self.change(SETTINGS, RESTARTED)
+        self.change(SETTINGS, {**RESTARTED, **({} if self.options.default_checkpoints else RARE)})
         print("%s; shared_buffers %s; %d rows, %d clients, %d rounds of %d slices of %d s, "
               "checkpoints: %s\n" % (
             self.server.value("SELECT split_part(version(), ' on ', 1)"), self.server.value("SHOW shared_buffers"),
             self.options.rows, self.options.clients, self.options.rounds, self.options.slices, self.options.seconds,
-                  "each round" if self.options.checkpoint else "before a first round that does not count"))
+                  "each round" if self.options.checkpoint else "by the server's defaults"
+                  if self.options.default_checkpoints else "before a first round that does not count"))
         return self
 
     def __exit__(self, *error):
         for method in [*self.methods, self.heap]:
             self.server.drop_schema(method)
         self.server.psql("DROP VIEW IF EXISTS public.bench_written")
-        self.change(dict.fromkeys(SETTINGS), dict.fromkeys(RESTARTED))
+        self.change(dict.fromkeys(SETTINGS), dict.fromkeys({**RESTARTED, **RARE}))
 
     def change(self, settings, restarted):
         if self.options.restart_command:
