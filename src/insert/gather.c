@@ -626,7 +626,8 @@ row_stays(Relation heap, const ItemPointerData *tid)
 		row.heap == last.heap && row.file == last.file &&
 		memcmp(&row.tid, &last.tid, sizeof(ItemPointerData)) == 0)
 		return true;
-	if (!BufferIsValid(buf) ||
+	/* a temporary table's file may have the number of another table's */
+	if (!BufferIsValid(buf) || BufferIsLocal(buf) || RelationUsesLocalBuffers(heap) ||
 		!ReadRecentBuffer(HYB_REL_LOCATOR(heap), MAIN_FORKNUM, block, buf))
 		buf = ReadBuffer(heap, block);
 	recent = buf;
