@@ -70,8 +70,13 @@ SELECT by_key(3001, 3020), by_key(1, 10);
 INSERT INTO w VALUES (3020, 'again', 3);
 INSERT INTO w VALUES (3020, 'again', 3) ON CONFLICT (k) DO UPDATE SET v = 4;
 SELECT v FROM w WHERE k = 3020;
--- a range needs all
-SELECT insert_each(3021, 3030);
-SELECT count(*) FROM w WHERE k BETWEEN 3015 AND 3025;
+-- a range needs all; from then on inserters enter the pages that they fill
+SELECT s AS before FROM in_trees() \gset
+SELECT insert_each(3021, 4500);
+SELECT s - :before AS entered FROM in_trees();
+SELECT count(v) FROM w WHERE s BETWEEN 'key 3015' AND 'key 3025';
+SELECT insert_each(4501, 6000);
+SELECT s - :before > 2000 AS entered FROM in_trees();
+SELECT by_key(3021, 6000);
 SELECT hybrid_index_check('w_k', true), hybrid_index_check('w_s', true);
 DROP TABLE w;

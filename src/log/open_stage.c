@@ -25,7 +25,7 @@
 #define HYB_RESERVE_MIN		HYB_TREE_RESERVE
 #define HYB_RESERVE_MAX		32
 
-/* Trees not read for so long are not kept up to date by inserters. */
+/* Trees of which no range was read for so long are not kept up to date by inserters. */
 #define HYB_CATCH_UP_IDLE_MS	10000
 
 /* Rounds of reserving that an inserter does to keep a tree up to date. */
@@ -257,7 +257,7 @@ open_shared(HybIndex *ix, const HybVersion *version, int want,
 
 		if (!hyb_slot_create(cache) || !hyb_arena_available())
 			return HYB_STAGE_MEMORY;
-		hyb_slot_touch(cache);
+		hyb_slot_touch(cache, access->hash == 0 && (want & HYB_FETCH_ACTIVE) != 0);
 		if (unlikely(may_leave_unfinished(access, &cache->shared->stage, want)))
 		{
 			/* while another process enters its portion, do not wait */
@@ -381,7 +381,7 @@ hyb_stage_open(HybIndex *ix, const HybVersion *version, int want, bool pure,
 	{
 		/* it tells of appends */
 		if (hyb_slot_create(cache))
-			hyb_slot_touch(cache);
+			hyb_slot_touch(cache, false);
 	}
 	if (form == HYB_READ_SHARED)
 	{
@@ -415,12 +415,15 @@ hyb_stage_close(HybStageAccess *access)
 		request_merge(access->cache);
 }
 
-/* Is the shared tree, if there is one, read now and then? */
+/*
+ * Is the shared tree, if there is one, read now and then by those that need all of it?
+ * Look-ups of single keys catch it up when they have to.
+ */
 static inline bool
 worth_catching_up(HybCache *cache)
 {
 	return cache->shared->tree_bytes > 0 &&
-		cache->shared->last_use + HYB_CATCH_UP_IDLE_MS * INT64CONST(1000) >=
+		cache->shared->last_whole + HYB_CATCH_UP_IDLE_MS * INT64CONST(1000) >=
 		GetCurrentStatementStartTimestamp();
 }
 

@@ -502,6 +502,7 @@ hyb_directory_add(const HybSlotKey *key, const HybSlotIndex *index,
 	slot->used = true;
 	slot->key = *key;
 	slot->index = *index;
+	slot->last_whole = 0;
 	slot->membership.retry = 0;
 	slot->next = *bucket;
 	pg_atomic_write_u64(&slot->serial, pg_atomic_read_u64(&slot->serial) + 1);

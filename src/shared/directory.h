@@ -71,6 +71,7 @@ typedef struct HybSharedSlot
 	HybSlotKey	key;
 	HybSlotIndex index;			/* as it was when the slot was made */
 	TimestampTz last_use;		/* roughly; for eviction */
+	TimestampTz last_whole;		/* roughly: use that needed all entries */
 	uint64		tree_bytes;		/* of the stage; a hint unless locked */
 	pg_atomic_uint64 serial;
 	pg_atomic_uint64 appended_gen;

@@ -320,14 +320,19 @@ hyb_slot_publish(HybCache *cache, uint64 generation, int lane, uint64 end)
 }
 
 void
-hyb_slot_touch(HybCache *cache)
+hyb_slot_touch(HybCache *cache, bool whole)
 {
+	HybSharedSlot *shared = cache->shared;
 	TimestampTz now = GetCurrentStatementStartTimestamp();
+	TimestampTz before;
 
 	if (cache->touches++ % HYB_TOUCH_CLOCK == 0)
 		now = GetCurrentTimestamp();
-	if (now > cache->shared->last_use + HYB_TOUCH_MS * INT64CONST(1000))
-		cache->shared->last_use = now;
+	before = now - HYB_TOUCH_MS * INT64CONST(1000);
+	if (before > shared->last_use)
+		shared->last_use = now;
+	if (whole && before > shared->last_whole)
+		shared->last_whole = now;
 }
 
 /*

@@ -166,8 +166,8 @@ extern bool hyb_slot_together(const HybIndex *ix);
  */
 extern uint64 hyb_slot_membership_bytes(HybCache *cache, bool making);
 
-/* Note that the trees are in use. */
-extern void hyb_slot_touch(HybCache *cache);
+/* Note that the trees are in use; `whole`: by a reader that needs all of the log in them. */
+extern void hyb_slot_touch(HybCache *cache, bool whole);
 
 /*
  * Have all backends read the metapage again that keep a version: it has been
