@@ -25,7 +25,7 @@
 #define HYB_RESERVE_MIN		HYB_TREE_RESERVE
 #define HYB_RESERVE_MAX		32
 
-/* Trees of which no range was read for so long are not kept up to date by inserters. */
+/* Where no range was read for so long, inserters do not keep the tree up to date. */
 #define HYB_CATCH_UP_IDLE_MS	10000
 
 /* Rounds of reserving that an inserter does to keep a tree up to date. */
