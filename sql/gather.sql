@@ -334,4 +334,15 @@ CREATE INDEX gw_p2 ON gw USING hybrid (p);
 SELECT gw_row(3066), gw_row(3067);
 SELECT gw_found(), hyb_check('gw');
 DROP TABLE gw;
+-- keys with a NULL are in conflict with none; pages of the two logs are full at other times
+CREATE TABLE gn (k int, v text);
+CREATE UNIQUE INDEX gn_k ON gn USING hybrid (k);
+CREATE INDEX gn_v ON gn USING hybrid (v);
+DO $$
+BEGIN
+	FOR i IN 1 .. 4000 LOOP INSERT INTO gn VALUES (CASE WHEN i % 50 = 0 THEN i END, 'v' || i); END LOOP;
+END
+$$;
+SELECT hyb_check('gn'), hyb_same('SELECT v FROM gn WHERE k IS NULL'), hyb_same('SELECT k FROM gn WHERE v > ''v5''');
+DROP TABLE gn;
 DROP FUNCTION gw_row, gw_tries, gw_found, gw_after;

@@ -379,7 +379,9 @@ void
 hyb_unique_keep(HybUniqueTicket *ticket)
 {
 	ticket_assert_valid(ticket);
-	LWLockRelease(&ticket->partition->lock);
+	/* none for a key that is equal to no other */
+	if (ticket->partition != NULL)
+		LWLockRelease(&ticket->partition->lock);
 }
 
 /* ---- entering ---- */

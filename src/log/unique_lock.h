@@ -70,8 +70,8 @@ extern void hyb_unique_begin(HybIndex *ix, uint64 hash,
 extern bool hyb_unique_enter_absent(HybUniqueTicket *ticket);
 
 /*
- * What hyb_unique_enter_absent has proved is kept in the ticket, as after a search,
- * and the partition is unlocked.
+ * Unlocks the partition without an append.  What hyb_unique_enter_absent has proved, or
+ * hyb_unique_enter compared, is kept in the ticket, as after a search.
  */
 extern void hyb_unique_keep(HybUniqueTicket *ticket);
 
