@@ -1,6 +1,7 @@
 # Indexes of prefixes answer as other indexes do.  The regression tests run with
 # layout = trie in each index that can have it.  Left out are tests whose outputs
-# tell how large an index is, or whether a scan reads the table.
+# tell how large an index is, whether a scan reads the table, or that a look-up went the
+# short way.
 
 use strict;
 use warnings;
@@ -12,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my %other = map { $_ => 1 }
-  qw(trie trie_text advise arrays check_heap ddl_options fill filter_bounds killed layout like merge order_scan parallel planner points queue row_compare skip_scan surf);
+  qw(trie trie_text advise arrays check_heap ddl_options fill filter_bounds found_key killed layout like merge order_scan parallel planner points queue row_compare skip_scan surf);
 my @regress = grep { !$other{$_} } map { m{([^/]+)\.sql$} ? $1 : () } sort glob(test_root() . '/sql/*.sql');
 
 my $node = new_node('trie', <<EOF);
