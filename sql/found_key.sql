@@ -62,4 +62,13 @@ REINDEX INDEX f_id;
 UPDATE f SET n = 8 WHERE s = 'key 4';
 COMMIT;
 SELECT hybrid_index_check('f_id', true);
+-- nor before the end of its subtransaction, whose lock on the table goes with it
+SELECT unique_present AS before FROM hybrid_index_stats('f_id') \gset
+BEGIN;
+SAVEPOINT a;
+SELECT n FROM f WHERE id = 10;
+ROLLBACK TO a;
+UPDATE f SET n = 10 WHERE s = 'key 5';
+COMMIT;
+SELECT unique_present - :before AS searches FROM hybrid_index_stats('f_id');
 DROP TABLE f;

@@ -385,19 +385,16 @@ add_to_together(Together *together, HybGather *gather)
 static void
 enter_with_key(Together *together)
 {
-	int			n = 0;
+	int			i = 0;
 
 	if (together->unique == NULL || hyb_unique_enter(&together->ticket, false))
 		return;
 	hyb_unique_yield(&together->ticket);
-	for (int i = 0; i < together->n; i++)
-	{
-		if (together->gathers[i] == together->unique)
-			continue;
-		together->entries[n] = together->entries[i];
-		together->gathers[n++] = together->gathers[i];
-	}
-	together->n = n;
+	while (together->gathers[i] != together->unique)
+		i++;
+	together->n--;
+	together->gathers[i] = together->gathers[together->n];
+	together->entries[i] = together->entries[together->n];
 	together->unique = NULL;
 }
 
@@ -523,7 +520,27 @@ hyb_gather_is_only_unique(Relation index, Relation heap)
 	return only;
 }
 
-/* Looks at the catalog: no LWLock is held. */
+/* Does the index get an entry of each row? */
+static bool
+takes_all_rows(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	bool		all;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	all = heap_attisnull(tuple, Anum_pg_index_indpred, NULL) &&
+		((Form_pg_index) GETSTRUCT(tuple))->indisready;
+	ReleaseSysCache(tuple);
+	return all;
+}
+
+/*
+ * A key waits only for an index that comes to the row.  Until its entry is in the log
+ * others can insert the key, and then this session waits for them.
+ *
+ * Looks at the catalog: no LWLock is held.
+ */
 static pg_noinline void
 find_place(const HybIndex *ix, Relation heap, RowPlace *place)
 {
@@ -556,7 +573,7 @@ find_place(const HybIndex *ix, Relation heap, RowPlace *place)
 			n++;
 		}
 	}
-	joins = nwaiting == 1 && waiting_before == 1;
+	joins = nwaiting == 1 && waiting_before == 1 && takes_all_rows(last);
 	place->newest = llast_oid(indexes);
 	place->nindexes = list_length(indexes);
 	place->several = unique ? joins : n + joins > 1;
@@ -585,9 +602,10 @@ hyb_gather_has_others(const HybIndex *ix, Relation heap)
 }
 
 void
-hyb_gather_row_ends(const HybGatherer *gatherer)
+hyb_gather_row_ends(HybGatherer *gatherer, Relation heap)
 {
-	if (row_place(gatherer->ix, gatherer->heap)->last)
+	gatherer->heap = heap;
+	if (hyb_gather_has_others(gatherer->ix, heap) && row_place(gatherer->ix, heap)->last)
 		flush_together(gatherer);
 }
 

@@ -50,10 +50,10 @@ extern bool hyb_gather_is_only_unique(Relation index, Relation heap);
 extern bool hyb_gather_has_others(const HybIndex *ix, Relation heap);
 
 /*
- * The entry of a statement's first row was gathered.  If this is the last of these
- * indexes, appends the entries of all.
+ * The entry of a statement's first row was gathered, or appended.  If this is the last
+ * of these indexes, appends the entries that were gathered for them.
  */
-extern void hyb_gather_row_ends(const HybGatherer *gatherer);
+extern void hyb_gather_row_ends(HybGatherer *gatherer, Relation heap);
 
 /*
  * Gathers the entry, if its row allows it.  Otherwise returns false, and the

@@ -335,7 +335,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 		if (hyb_gather_add(&state->gatherer, heap, &entry, &ticket))
 		{
 			if (state->nrows == 1)
-				hyb_gather_row_ends(&state->gatherer);
+				hyb_gather_row_ends(&state->gatherer, heap);
 			return true;
 		}
 	}
@@ -344,6 +344,8 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 		is_unique = hyb_unique_check(ix, &row, unique_buffers(state), &ticket);
 	full = hyb_delta_append(ix, &entry);
 	hyb_unique_leave(&ticket);
+	if (unlikely(hyb_gathered) && state->nrows == 1)
+		hyb_gather_row_ends(&state->gatherer, heap);
 	hyb_serializable_insertion(ix, heap, &entry);
 	if (full)
 		hyb_merge_after_full_page(ix);

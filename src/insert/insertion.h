@@ -82,7 +82,7 @@ extern bool hyb_unique_check(HybIndex *ix, const HybUniqueRow *row,
 							 HybUniqueTicket *ticket);
 
 /*
- * Has a look-up of this transaction searched for the key, and do its entries lead to no
+ * Has a look-up of this subtransaction searched for the key, and do its entries lead to no
  * row that might be in conflict?  Then the ticket is as after hyb_unique_check, which
  * would have returned true.
  */

@@ -28,8 +28,7 @@
  * it waits neither for another tail nor for a metapage.  An index whose tails are
  * busy, full, or not where the hints say takes no part, and the caller appends its
  * entries by themselves.  All that may fail comes before the critical section.  Each
- * index has its announcement before its page is unlocked.  Trees are entered after
- * all pages are unlocked, since that may read other pages of the log.
+ * index has its announcement before its page is unlocked.
  */
 #include "base/compat.h"
 

@@ -2,11 +2,12 @@
  * found_key.c
  *		What a look-up has found, for an insertion of the same key.
  *
- * It is of use within a transaction only.  That has the index locked: meanwhile it is
- * not turned into one whose inserters count nothing, and back (ddl/conversion.c).
+ * It is of use within a subtransaction only.  That has table and index locked: meanwhile
+ * VACUUM does not cut blocks off that entries lead to.
  */
 #include "base/compat.h"
 
+#include "access/xact.h"
 #include "log/found_key.h"
 #include "shared/index_cache.h"
 #include "storage/proc.h"
@@ -29,6 +30,7 @@ static HybCachePiece noting_piece = {.size = sizeof(Noting)};
 static struct
 {
 	LocalTransactionId xact;	/* 0: nothing is kept */
+	SubTransactionId subtransaction;
 	uint64		incarnation;
 	const HybUniquePartition *partition;	/* of its ticket, as what follows */
 	uint32		hash;
@@ -87,6 +89,7 @@ hyb_found_key_keep(const ItemPointerData *tids, int n)
 	found.n = n;
 	memcpy(found.tids, tids, n * sizeof(ItemPointerData));
 	found.xact = HYB_LOCAL_XID;
+	found.subtransaction = GetCurrentSubTransactionId();
 }
 
 int
@@ -94,6 +97,7 @@ hyb_found_key_take(HybIndex *ix, const uint8 *key, uint32 keylen,
 				   HybUniqueTicket *ticket, const ItemPointerData **tids)
 {
 	if (found.xact == InvalidLocalTransactionId || found.xact != HYB_LOCAL_XID ||
+		found.subtransaction != GetCurrentSubTransactionId() ||
 		found.incarnation != ix->incarnation ||
 		found.partition != ticket->partition || found.hash != ticket->hash ||
 		found.keylen != keylen || memcmp(found.key, key, keylen) != 0)

@@ -34,7 +34,7 @@ extern bool hyb_found_key_begin(HybIndex *ix, const HybBuf *key, uint64 hash);
 extern void hyb_found_key_keep(const ItemPointerData *tids, int n);
 
 /*
- * Was the key of the ticket looked up last, in this transaction?  Then the ticket is
+ * Was the key of the ticket looked up last, in this subtransaction?  Then the ticket is
  * that of a search that found the entries *tids, n of them, and 0 to
  * HYB_FOUND_ENTRIES is returned; -1 if it was not.
  */

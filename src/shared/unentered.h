@@ -13,6 +13,9 @@
  * that ends with that change began after the first one.  It locks each tail page that
  * there is, and the metapage if a lane has none, so it waits for the appender, and
  * enters the entry.
+ *
+ * The first generation after a freeze may have entries whose bits an old reader's
+ * catching up has removed.  Its tree has caught up once before it is read.
  */
 #ifndef HYB_UNENTERED_H
 #define HYB_UNENTERED_H
