@@ -537,7 +537,7 @@ takes_all_rows(Oid index)
 
 /*
  * A key waits only for an index that comes to the row.  Until its entry is in the log
- * others can insert the key, and then this session waits for them.
+ * another session can insert the key, and then this one waits for it.
  *
  * Looks at the catalog: no LWLock is held.
  */
