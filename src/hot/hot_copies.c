@@ -26,7 +26,7 @@
 /*
  * Where pages are in shared_buffers, a copy spares a look-up about as much as asking
  * in vain costs.  So a process asks only in one of LOOKUPS_PER_ASK look-ups of an
- * index while less than half of those that it asks in full buckets are hits, and the
+ * index while less than three quarters of those that it asks in full buckets are hits, and the
  * process reads few blocks.  It reviews that after REVIEW_LOOKUPS of them.
  */
 #define LOOKUPS_PER_ASK		8
@@ -232,7 +232,7 @@ review_asking(Owned *owned)
 {
 	int64		reads = pgBufferUsage.shared_blks_read;
 
-	owned->spares = owned->answered < owned->asked / 2 &&
+	owned->spares = owned->answered < owned->asked / 4 * 3 &&
 		reads - owned->reads <= REVIEW_READS;
 	owned->reads = reads;
 	owned->asked = owned->answered = 0;
