@@ -3,7 +3,7 @@
 
     HYBRID_SERVER=18-plain ./dev bench statements.py [--only NAMES] [--rows N]
         [--rounds N] [--slices N] [--seconds S] [--clients N] [--jobs N]
-        [--checkpoint | --default-checkpoints]
+        [--checkpoint | --default-checkpoints] [--at-once]
 
 Clients of pgbench run one statement a transaction, prepared, on tables of a million
 rows with synchronous_commit = off; harness/paired.py says how slices of time take

@@ -4,7 +4,7 @@ WAL of an inserted row, and of an update of an indexed column.
 
     HYBRID_SERVER=18-plain ./dev bench wide_table.py [--only NAMES] [--rows N]
         [--rounds N] [--slices N] [--seconds S] [--clients N] [--baseline]
-        [--checkpoint | --default-checkpoints]
+        [--checkpoint | --default-checkpoints] [--at-once]
 
 Orders of customers, fillfactor 90, with indexes on (customer, created), (email),
 (status, created), (created), (total) and (seller).  Clients of pgbench run one

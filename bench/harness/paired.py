@@ -11,8 +11,14 @@ A first round does not count.  It follows a checkpoint, so it logs most pages wh
 With --checkpoint each round begins so, as if checkpoints were some seconds apart.  With
 --default-checkpoints they come when the server's defaults have them come: after 5
 minutes, or with 1 GB of WAL.  Rounds should be long enough to meet several.
+
+With --at-once there are no slices: half of the clients run with each method all the
+time.  Ratios scatter least then, by some hundredths.  Only the clients' own processes
+are counted, so neither merges nor WAL are.
 """
 import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 from .server import BenchError, Method, Server
 
@@ -23,6 +29,7 @@ MERGES = """SELECT coalesce(sum(merges), 0) FROM pg_class c JOIN pg_am a ON a.oi
 SETTINGS = {"autovacuum": "off", "synchronous_commit": "off", "jit": "off", "hybridindex.quiet_time": "-1"}
 RESTARTED = {"shared_buffers": "1GB", "max_connections": "600"}
 RARE = {"max_wal_size": "8GB", "checkpoint_timeout": "1h"}
+EDGE = 1                # seconds at both ends of a run with --at-once that do not count
 BTREE, HYBRID, NONE = "btree", "hybrid", "none"
 
 
@@ -35,6 +42,7 @@ def add_arguments(parser, rows=1_000_000):
     checkpoints = parser.add_mutually_exclusive_group()
     checkpoints.add_argument("--checkpoint", action="store_true", help="before each round, not only before a first one")
     checkpoints.add_argument("--default-checkpoints", action="store_true", help="when the server's defaults have them")
+    parser.add_argument("--at-once", action="store_true", help="both methods at the same time; without merges and WAL")
     parser.add_argument("--restart-command", help="restarts the server; without it, shared_buffers is what it is")
 
 
@@ -159,9 +167,27 @@ class Paired:
         cpu = server.cpu_seconds() - cpu
         return Slice(cpu, float(server.value(WAL)) - wal, transactions)
 
+    def at_once(self, methods, script):
+        """{name: Slice} of one round with --at-once."""
+        seconds = self.options.seconds * self.options.slices * len(methods)
+        clients = max(self.options.clients // len(methods), 1)
+        with ThreadPoolExecutor() as pool:
+            runs = [pool.submit(self.pgbench, method, script, clients=clients, seconds=seconds) for method in methods]
+            time.sleep(EDGE)
+            start = time.monotonic()
+            before = [self.server.clients_cpu(method.schema) for method in methods]
+            time.sleep(seconds - 2 * EDGE)
+            took = time.monotonic() - start
+            cpu = [self.server.clients_cpu(method.schema) - old for method, old in zip(methods, before)]
+            rates = [run.result()[0]["tps"] for run in runs]
+        self.server.settle(Method(HYBRID))
+        return {method.name: Slice(c, 0, rate * took) for method, c, rate in zip(methods, cpu, rates)}
+
     def round(self, methods, script, slices=None, **how):
         """{name: Slice} of one round."""
         self.checkpoint()
+        if self.options.at_once and not how:
+            return self.at_once(methods, script)
         sums = {method.name: Slice() for method in methods}
         for number in range(slices or self.options.slices):
             for method in methods if number % 2 == 0 else methods[::-1]:

@@ -86,6 +86,7 @@ class Server:
                 command += ["-f", "%s@%d" % (path, weight)]
             env = self.env(schema)
             env["PGOPTIONS"] += " -c plan_cache_mode=force_generic_plan"
+            env["PGAPPNAME"] = schema
             run = subprocess.run(command, env=env, text=True, capture_output=True)
             match = re.search(r"tps = ([\d.]+)", run.stdout)
             if run.returncode != 0 or not match:
@@ -140,6 +141,11 @@ class Server:
             time.sleep(0.05)
             looks.append(self.cpu_ticks())
         return max(looks) / os.sysconf("SC_CLK_TCK")
+
+    def clients_cpu(self, schema):
+        """CPU seconds of the processes of pgbench's clients that run in a schema."""
+        pids = self.psql("SELECT pid FROM pg_stat_activity WHERE application_name = '%s'" % schema)
+        return sum(int(Path("/proc/%s/schedstat" % pid).read_text().split()[0]) for (pid,) in pids) / 1e9
 
     def read_bytes(self):
         """Bytes that all server processes, past and present, had from disk."""
