@@ -15,7 +15,6 @@
 #include "hot/hot_table.h"
 #include "insert/gather.h"
 #include "insert/insertion.h"
-#include "log/found_key.h"
 #include "log/log.h"
 #include "log/unique_lock.h"
 #include "merge/merge.h"
@@ -77,7 +76,6 @@ _PG_init(void)
 	hyb_settings_init();
 	shared_init();
 	hyb_log_init();
-	hyb_found_key_init();
 	hyb_static_init();
 	hyb_filter_use_init();
 	hyb_scan_init();

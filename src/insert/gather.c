@@ -40,6 +40,9 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
+/* First size of the memory for an index's entries. */
+#define FIRST_ROOM		512
+
 /* Indexes that can have gathered entries at a time. */
 #define MAX_GATHERS		64
 
@@ -55,6 +58,7 @@ typedef struct HybGather
 {
 	HybGatherer *owner;			/* NULL once its statement is over */
 	uint8	   *image;			/* entries as on a page, or NULL */
+	uint32		room;			/* bytes that it has memory for */
 	uint32		done;			/* bytes of entries that are in the log */
 	uint32		len;			/* bytes of all entries */
 	uint32		keylen;			/* of the only entry: of its key columns; of
@@ -547,8 +551,9 @@ find_place(const HybIndex *ix, Relation heap, RowPlace *place)
 	List	   *indexes = RelationGetIndexList(heap);
 	ListCell   *lc;
 	Oid			last = InvalidOid;
-	int			nwaiting = 0;	/* in which inserters wait for each other, */
-	int			ours_waiting = 0;	/* of our method, */
+	Oid			waiting = InvalidOid;	/* in which inserters wait for each
+										 * other */
+	int			nwaiting = 0;
 	int			waiting_before = 0; /* before the last of those that are not
 									 * unique */
 	int			n = 0;			/* of our method that are not unique */
@@ -559,21 +564,21 @@ find_place(const HybIndex *ix, Relation heap, RowPlace *place)
 	foreach(lc, indexes)
 	{
 		Oid			index = lfirst_oid(lc);
-		bool		ours = hyb_index_is_of(index, ix->rel->rd_rel->relam);
 
 		if (makes_wait(index))
 		{
+			waiting = index;
 			nwaiting++;
-			ours_waiting += ours;
 		}
-		else if (ours)
+		else if (hyb_index_is_of(index, ix->rel->rd_rel->relam))
 		{
 			last = index;
-			waiting_before = ours_waiting;
+			waiting_before = nwaiting;
 			n++;
 		}
 	}
-	joins = nwaiting == 1 && waiting_before == 1 && takes_all_rows(last);
+	joins = nwaiting == 1 && waiting_before == 1 &&
+		hyb_index_is_of(waiting, ix->rel->rd_rel->relam) && takes_all_rows(last);
 	place->newest = llast_oid(indexes);
 	place->nindexes = list_length(indexes);
 	place->several = unique ? joins : n + joins > 1;
@@ -712,14 +717,25 @@ take(HybGatherer *gatherer)
 	gather = find_free();
 	if (gather == NULL)
 		return false;
-	if (gather->image == NULL)
-		gather->image = MemoryContextAlloc(TopMemoryContext, HYB_PAGE_CAPACITY);
 	Assert(gather->owner == NULL && gather->len == 0);
 	gather->owner = gatherer;
 	gather->indexid = RelationGetRelid(gatherer->ix->rel);
 	gather->incarnation = gatherer->ix->incarnation;
 	gatherer->gather = gather;
 	return true;
+}
+
+/* Most statements gather the entry of one row. */
+static void
+grow_image(HybGather *gather, uint32 len)
+{
+	uint32		room = len <= FIRST_ROOM ? FIRST_ROOM : HYB_PAGE_CAPACITY;
+
+	if (gather->image == NULL)
+		gather->image = MemoryContextAlloc(TopMemoryContext, room);
+	else
+		gather->image = repalloc(gather->image, room);
+	gather->room = room;
 }
 
 /* Can the entry, whose image is so long, be added to those that are there? */
@@ -761,6 +777,8 @@ hyb_gather_add(HybGatherer *gatherer, Relation heap, const HybEntry *entry,
 	}
 	Assert(gather->owner == gatherer && gather->done == 0);
 	Assert(gather->len + len <= HYB_PAGE_CAPACITY);
+	if (gather->len + len > gather->room)
+		grow_image(gather, gather->len + len);
 	if (unique && gather->keys == NULL)
 		gather->keys = MemoryContextAlloc(TopMemoryContext, sizeof(GatheredKeys));
 	gather->keylen = gather->len == 0 ? entry->keylen : 0;

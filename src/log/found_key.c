@@ -18,14 +18,6 @@
 /* Look-ups in an index that note what they find, after an insertion has asked. */
 #define NOTING			32
 
-/* Look-ups that will note what they find. */
-typedef struct Noting
-{
-	uint8		left;
-} Noting;
-
-static HybCachePiece noting_piece = {.size = sizeof(Noting)};
-
 /* The last look-up. */
 static struct
 {
@@ -42,29 +34,21 @@ static struct
 }			found;
 
 void
-hyb_found_key_init(void)
-{
-	hyb_cache_add_piece(&noting_piece);
-}
-
-void
 hyb_found_key_want(HybIndex *ix)
 {
-	Noting	   *noting = hyb_cache_piece(ix, &noting_piece);
-
-	noting->left = NOTING;
+	hyb_cache_get(ix)->noting = NOTING;
 }
 
 bool
 hyb_found_key_begin(HybIndex *ix, const HybBuf *key, uint64 hash)
 {
-	Noting	   *noting = hyb_cache_piece(ix, &noting_piece);
+	HybCache   *cache = hyb_cache_get(ix);
 	HybUniqueTicket ticket;
 
 	found.xact = InvalidLocalTransactionId;
-	if (likely(noting->left == 0))
+	if (likely(cache->noting == 0))
 		return false;
-	noting->left--;
+	cache->noting--;
 	if (key->len > MOST_BYTES)
 		return false;
 	hyb_unique_begin(ix, hash, &ticket);

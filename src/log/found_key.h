@@ -19,9 +19,6 @@
 /* Entries of a key that are kept, at most. */
 #define HYB_FOUND_ENTRIES	6
 
-/* When the library is loaded. */
-extern void hyb_found_key_init(void);
-
 /* An insertion has searched the index for the key of a row that is updated. */
 extern void hyb_found_key_want(HybIndex *ix);
 

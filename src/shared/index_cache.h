@@ -38,6 +38,8 @@ typedef struct HybCache
 	HybVersion *version;
 	uint16		version_room;
 	bool		version_valid;
+	uint8		noting;			/* look-ups that will note what they find
+								 * (log/found_key.h) */
 	uint64		version_changes;
 	pg_atomic_uint64 *changes;	/* of the directory, or a constant; NULL:
 								 * none, so versions are not kept */
