@@ -26,8 +26,8 @@
 /*
  * Where pages are in shared_buffers, a copy spares a look-up about as much as asking
  * in vain costs.  So a process asks only in one of LOOKUPS_PER_ASK look-ups of an
- * index while less than three quarters of those that it asks in full buckets are hits, and the
- * process reads few blocks.  It reviews that after REVIEW_LOOKUPS of them.
+ * index while less than three quarters of those that it asks in full buckets are
+ * hits, and the process reads few blocks.  It reviews that after REVIEW_LOOKUPS of them.
  */
 #define LOOKUPS_PER_ASK		8
 #define REVIEW_LOOKUPS		256

@@ -11,7 +11,8 @@
  *
  * Entries of one row for several indexes are appended together, too.  Those of a
  * statement's first row wait for the table's last index that is not unique.  That of
- * the table's only unique index waits with them, if that index comes before.  If a
+ * the table's only unique index waits with them, if it comes before one that takes all
+ * rows.  If a
  * partial index, the last one, leaves the row out, they join those of the next row, or
  * wait for the end of the statement, when all that is left is appended together.
  *
@@ -366,7 +367,6 @@ goes_with(const Together *together, const HybGather *gather)
 	return gather->nkeys == 0 || together->unique == NULL;
 }
 
-/* Add one, if it does not have to be checked again. */
 static void
 add_to_together(Together *together, HybGather *gather)
 {
@@ -609,8 +609,10 @@ hyb_gather_has_others(const HybIndex *ix, Relation heap)
 void
 hyb_gather_row_ends(HybGatherer *gatherer, Relation heap)
 {
+	const RowPlace *place = row_place(gatherer->ix, heap);
+
 	gatherer->heap = heap;
-	if (hyb_gather_has_others(gatherer->ix, heap) && row_place(gatherer->ix, heap)->last)
+	if (place->several && place->last)
 		flush_together(gatherer);
 }
 

@@ -669,11 +669,10 @@ hyb_unique_may_conflict(const HybIndex *ix, const bool *isnull)
 bool
 hyb_unique_was_checked(HybIndex *ix, const HybUniqueRow *row, HybUniqueTicket *ticket)
 {
-	const ItemPointerData *kept;
 	ItemPointerData tids[HYB_FOUND_ENTRIES];
 	SnapshotData dirty;
 	int			n = hyb_found_key_take(ix, row->entry->bytes, row->entry->keylen,
-									   ticket, &kept);
+									   ticket, tids);
 
 	if (n < 0)
 	{
@@ -681,7 +680,6 @@ hyb_unique_was_checked(HybIndex *ix, const HybUniqueRow *row, HybUniqueTicket *t
 		return false;
 	}
 	HYB_POINT("unique-found");
-	memcpy(tids, kept, n * sizeof(ItemPointerData));
 	InitDirtySnapshot(dirty);
 	for (int i = 0; i < n; i++)
 		if (table_index_fetch_tuple_check(row->heap, &tids[i], &dirty, NULL))

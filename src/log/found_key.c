@@ -66,19 +66,19 @@ hyb_found_key_begin(HybIndex *ix, const HybBuf *key, uint64 hash)
 	return true;
 }
 
-void
-hyb_found_key_keep(const ItemPointerData *tids, int n)
+ItemPointerData *
+hyb_found_key_keep(int n)
 {
 	Assert(n >= 0 && n <= HYB_FOUND_ENTRIES && found.n == -1);
 	found.n = n;
-	memcpy(found.tids, tids, n * sizeof(ItemPointerData));
 	found.xact = HYB_LOCAL_XID;
 	found.subtransaction = GetCurrentSubTransactionId();
+	return found.tids;
 }
 
 int
 hyb_found_key_take(HybIndex *ix, const uint8 *key, uint32 keylen,
-				   HybUniqueTicket *ticket, const ItemPointerData **tids)
+				   HybUniqueTicket *ticket, ItemPointerData *tids)
 {
 	if (found.xact == InvalidLocalTransactionId || found.xact != HYB_LOCAL_XID ||
 		found.subtransaction != GetCurrentSubTransactionId() ||
@@ -89,6 +89,6 @@ hyb_found_key_take(HybIndex *ix, const uint8 *key, uint32 keylen,
 	Assert(found.n >= 0 && ticket->partition != NULL);
 	hyb_found_key_want(ix);
 	ticket->seen = found.seen;
-	*tids = found.tids;
+	memcpy(tids, found.tids, found.n * sizeof(ItemPointerData));
 	return found.n;
 }

@@ -24,18 +24,19 @@ extern void hyb_found_key_want(HybIndex *ix);
 
 /*
  * A look-up of a key of a unique index, whose equals have equal bytes, begins.  It
- * forgets what was kept.  If this returns true it calls hyb_found_key_keep with the
- * entries of all runs that it finds, but for those known to be dead, or nothing.
+ * forgets what was kept.  If this returns true, the look-up may have its entries kept:
+ * those of all runs, but for entries known to be dead.  It gives their number, and
+ * writes their TIDs to where hyb_found_key_keep points.
  */
 extern bool hyb_found_key_begin(HybIndex *ix, const HybBuf *key, uint64 hash);
-extern void hyb_found_key_keep(const ItemPointerData *tids, int n);
+extern ItemPointerData *hyb_found_key_keep(int n);
 
 /*
  * Was the key of the ticket looked up last, in this subtransaction?  Then the ticket is
- * that of a search that found the entries *tids, n of them, and 0 to
- * HYB_FOUND_ENTRIES is returned; -1 if it was not.
+ * that of a search whose entries are copied to `tids`, which has HYB_FOUND_ENTRIES
+ * places, and their number is returned; -1 if it was not.
  */
 extern int	hyb_found_key_take(HybIndex *ix, const uint8 *key, uint32 keylen,
-							   HybUniqueTicket *ticket, const ItemPointerData **tids);
+							   HybUniqueTicket *ticket, ItemPointerData *tids);
 
 #endif							/* HYB_FOUND_KEY_H */

@@ -282,12 +282,11 @@ sort_items(HybLookUp *look)
 static void
 keep_found(const HybLookUp *look)
 {
-	ItemPointerData tids[HYB_LOOK_UP_ITEMS];
+	ItemPointerData *tids = hyb_found_key_keep(look->n);
 
 	StaticAssertStmt(HYB_LOOK_UP_ITEMS <= HYB_FOUND_ENTRIES, "all that is found can be kept");
 	for (int i = 0; i < look->n; i++)
 		tids[i] = look->items[i].tid;
-	hyb_found_key_keep(tids, look->n);
 }
 
 static bool
