@@ -13,7 +13,7 @@ With --checkpoint each round begins so, as if checkpoints were some seconds apar
 minutes, or with 1 GB of WAL.  Rounds should be long enough to meet several.
 
 With --at-once there are no slices: half of the clients run with each method all the
-time.  Ratios scatter least then, by some hundredths.  Only the clients' own processes
+time.  Ratios scatter least then, by some hundredths on an idle machine.  Only the clients' own processes
 are counted, so neither merges nor WAL are.
 """
 import statistics
