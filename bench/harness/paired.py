@@ -13,9 +13,12 @@ With --checkpoint each round begins so, as if checkpoints were some seconds apar
 minutes, or with 1 GB of WAL.  Rounds should be long enough to meet several.
 
 With --at-once there are no slices: half of the clients run with each method all the
-time.  Ratios scatter least then, by some hundredths on an idle machine.  Only the clients' own processes
-are counted, so neither merges nor WAL are.
+time.  Each method has one half of the CPUs for its clients and their processes of the
+server, and the other half in the second part of a round.  Ratios scatter least then, by
+some hundredths on an idle machine.  Only the clients' own processes are counted, so
+neither merges nor WAL are.
 """
+import os
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +32,7 @@ MERGES = """SELECT coalesce(sum(merges), 0) FROM pg_class c JOIN pg_am a ON a.oi
 SETTINGS = {"autovacuum": "off", "synchronous_commit": "off", "jit": "off", "hybridindex.quiet_time": "-1"}
 RESTARTED = {"shared_buffers": "1GB", "max_connections": "600"}
 RARE = {"max_wal_size": "8GB", "checkpoint_timeout": "1h"}
-EDGE = 1                # seconds at both ends of a run with --at-once that do not count
+EDGE = 1                # seconds at both ends of a part with --at-once that do not count
 BTREE, HYBRID, NONE = "btree", "hybrid", "none"
 
 
@@ -167,13 +170,20 @@ class Paired:
         cpu = server.cpu_seconds() - cpu
         return Slice(cpu, float(server.value(WAL)) - wal, transactions)
 
-    def at_once(self, methods, script):
-        """{name: Slice} of one round with --at-once."""
-        seconds = self.options.seconds * self.options.slices * len(methods)
+    def part_at_once(self, methods, script, cpus):
+        """{name: Slice} of the half of a round in which a method has the CPUs at its place."""
+        seconds = self.options.seconds * self.options.slices
         clients = max(self.options.clients // len(methods), 1)
+
+        def run(method, on):
+            os.sched_setaffinity(0, on)         # of this thread, and so of its pgbench
+            return self.pgbench(method, script, clients=clients, seconds=seconds)
+
         with ThreadPoolExecutor() as pool:
-            runs = [pool.submit(self.pgbench, method, script, clients=clients, seconds=seconds) for method in methods]
+            runs = [pool.submit(run, method, on) for method, on in zip(methods, cpus)]
             time.sleep(EDGE)
+            for method, on in zip(methods, cpus):
+                self.server.pin_clients(method.schema, on)
             start = time.monotonic()
             before = [self.server.clients_cpu(method.schema) for method in methods]
             time.sleep(seconds - 2 * EDGE)
@@ -182,6 +192,13 @@ class Paired:
             rates = [run.result()[0]["tps"] for run in runs]
         self.server.settle(Method(HYBRID))
         return {method.name: Slice(c, 0, rate * took) for method, c, rate in zip(methods, cpu, rates)}
+
+    def at_once(self, methods, script):
+        """{name: Slice} of one round with --at-once."""
+        cpus = sorted(os.sched_getaffinity(0))
+        halves = [cpus[:len(cpus) // 2] or cpus, cpus[len(cpus) // 2:]]
+        parts = [self.part_at_once(methods, script, on) for on in (halves, halves[::-1])]
+        return {method.name: parts[0][method.name] + parts[1][method.name] for method in methods}
 
     def round(self, methods, script, slices=None, **how):
         """{name: Slice} of one round."""

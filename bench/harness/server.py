@@ -142,10 +142,18 @@ class Server:
             looks.append(self.cpu_ticks())
         return max(looks) / os.sysconf("SC_CLK_TCK")
 
+    def clients(self, schema):
+        """Process ids in the server of pgbench's clients that run in a schema."""
+        return [int(pid) for (pid,) in self.psql(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = '%s'" % schema)]
+
     def clients_cpu(self, schema):
-        """CPU seconds of the processes of pgbench's clients that run in a schema."""
-        pids = self.psql("SELECT pid FROM pg_stat_activity WHERE application_name = '%s'" % schema)
-        return sum(int(Path("/proc/%s/schedstat" % pid).read_text().split()[0]) for (pid,) in pids) / 1e9
+        """CPU seconds of these."""
+        return sum(int(Path("/proc/%d/schedstat" % pid).read_text().split()[0]) for pid in self.clients(schema)) / 1e9
+
+    def pin_clients(self, schema, cpus):
+        for pid in self.clients(schema):
+            os.sched_setaffinity(pid, cpus)
 
     def read_bytes(self):
         """Bytes that all server processes, past and present, had from disk."""

@@ -39,7 +39,6 @@
 #include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
 /* First size of the memory for an index's entries. */
 #define FIRST_ROOM		512
@@ -498,17 +497,17 @@ hyb_gather_possible(const HybIndex *ix, Relation heap)
 
 /* Do inserters wait for each other in the index? */
 static bool
-makes_wait(Oid index)
+makes_wait(Relation index)
 {
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	bool		waits;
+	return index->rd_index->indisunique || index->rd_index->indisexclusion;
+}
 
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	waits = ((Form_pg_index) GETSTRUCT(tuple))->indisunique ||
-		((Form_pg_index) GETSTRUCT(tuple))->indisexclusion;
-	ReleaseSysCache(tuple);
-	return waits;
+/* Does the index get an entry of each row? */
+static bool
+takes_all_rows(Relation index)
+{
+	return index->rd_index->indisready &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
 }
 
 bool
@@ -519,71 +518,70 @@ hyb_gather_is_only_unique(Relation index, Relation heap)
 	bool		only = true;
 
 	foreach(lc, indexes)
-		only &= lfirst_oid(lc) == RelationGetRelid(index) || !makes_wait(lfirst_oid(lc));
+	{
+		Relation	other = RelationIdGetRelation(lfirst_oid(lc));
+
+		if (other == NULL)
+			continue;
+		only &= RelationGetRelid(other) == RelationGetRelid(index) || !makes_wait(other);
+		RelationClose(other);
+	}
 	list_free(indexes);
 	return only;
-}
-
-/* Does the index get an entry of each row? */
-static bool
-takes_all_rows(Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	bool		all;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	all = heap_attisnull(tuple, Anum_pg_index_indpred, NULL) &&
-		((Form_pg_index) GETSTRUCT(tuple))->indisready;
-	ReleaseSysCache(tuple);
-	return all;
 }
 
 /*
  * A key waits only for an index that comes to the row.  Until its entry is in the log
  * another session can insert the key, and then this one waits for it.
  *
- * Looks at the catalog: no LWLock is held.
+ * The other indexes are taken from the relation cache, where the executor has them
+ * too: rows of the catalog would stay in the session for each.  Our lock on the table
+ * keeps indexes from going.  May read the catalog: no LWLock is held.
  */
-static pg_noinline void
-find_place(const HybIndex *ix, Relation heap, RowPlace *place)
+static pg_noinline RowPlace
+find_place(const HybIndex *ix, Relation heap)
 {
 	List	   *indexes = RelationGetIndexList(heap);
 	ListCell   *lc;
-	Oid			last = InvalidOid;
-	Oid			waiting = InvalidOid;	/* in which inserters wait for each
-										 * other */
-	int			nwaiting = 0;
-	int			waiting_before = 0; /* before the last of those that are not
-									 * unique */
-	int			n = 0;			/* of our method that are not unique */
-	bool		unique = ix->rel->rd_index->indisunique;
+	Oid			last = InvalidOid;	/* of our method that is not unique */
+	int			n = 0;			/* such ones */
+	bool		last_takes_all = false;
+	int			nwaiting = 0;	/* in which inserters wait for each other */
+	int			waiting_before = 0; /* of these, before `last` */
+	bool		waiting_is_ours = false;
 	bool		joins;
+	RowPlace	place;
 
 	HYB_ASSERT_NO_LWLOCK();
 	foreach(lc, indexes)
 	{
-		Oid			index = lfirst_oid(lc);
+		Relation	index = RelationIdGetRelation(lfirst_oid(lc));
+		bool		is_ours;
 
+		if (index == NULL)
+			continue;
+		is_ours = index->rd_rel->relam == ix->rel->rd_rel->relam;
 		if (makes_wait(index))
 		{
-			waiting = index;
 			nwaiting++;
+			waiting_is_ours = is_ours;
 		}
-		else if (hyb_index_is_of(index, ix->rel->rd_rel->relam))
+		else if (is_ours)
 		{
-			last = index;
+			last = RelationGetRelid(index);
+			last_takes_all = takes_all_rows(index);
 			waiting_before = nwaiting;
 			n++;
 		}
+		RelationClose(index);
 	}
-	joins = nwaiting == 1 && waiting_before == 1 &&
-		hyb_index_is_of(waiting, ix->rel->rd_rel->relam) && takes_all_rows(last);
-	place->newest = llast_oid(indexes);
-	place->nindexes = list_length(indexes);
-	place->several = unique ? joins : n + joins > 1;
-	place->last = last == RelationGetRelid(ix->rel);
+	joins = nwaiting == 1 && waiting_before == 1 && waiting_is_ours && last_takes_all;
+	place.newest = llast_oid(indexes);
+	place.nindexes = list_length(indexes);
+	place.several = ix->rel->rd_index->indisunique ? joins : n + joins > 1;
+	place.last = last == RelationGetRelid(ix->rel);
 	list_free(indexes);
+	return place;
 }
 
 /* It is valid until the index's cache is looked at again. */
@@ -596,7 +594,12 @@ row_place(const HybIndex *ix, Relation heap)
 	if (heap->rd_indexvalid && heap->rd_indexlist != NIL &&
 		(place->newest != llast_oid(heap->rd_indexlist) ||
 		 place->nindexes != list_length(heap->rd_indexlist)))
-		find_place(ix, heap, place);
+	{
+		RowPlace	found = find_place(ix, heap);
+
+		place = hyb_cache_piece(ix, &place_piece);
+		*place = found;
+	}
 	return place;
 }
 
