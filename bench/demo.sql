@@ -177,5 +177,3 @@ FROM (
 	GROUP BY keys, what, unit, more_is_better) medians
 ORDER BY keys, array_position('{index size after the load,index size after CREATE INDEX,build time,rate of inserts,"WAL of the load, table included","WAL of a tenth more, after a checkpoint",point look-ups,range look-ups}'::text[], what);
 \echo You saw three pairs of equal indexes: sizes are exact, rates scatter on a busy machine.
-\echo To try it on statements of yours: ./dev psql starts a server; then CREATE INDEX ... USING hybrid (...).
-\echo To remove everything: rm -r this directory. The private server ends now; packages that apt has installed stay.

@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.paired import NONE, Paired, Table, head, median, parse                     # noqa: E402
+from harness.paired import BTREE, HYBRID, NONE, Paired, Table, head, median, parse                     # noqa: E402
 from harness.server import BenchError                                                   # noqa: E402
 
 INDEXES = ("customer, created", "email", "status, created", "created", "total", "seller")
@@ -52,17 +52,25 @@ UPDATE t SET status = :status WHERE id = md5(:i::text)::uuid;
 STATEMENTS = {"insert": ("insert of a row", INSERT), "update": ("update of status", UPDATE)}
 
 
+def rates(name, rounds, options):
+    """By the slices: merges that a slice has asked for, and that end after it, are left out."""
+    seconds = options.seconds * options.slices
+    rate = {method: median([[r[method].transactions / seconds] for r in rounds], 0) for method in (BTREE, HYBRID)}
+    return "%s: btree %.0f a second, hybrid %.0f" % (name, rate[BTREE], rate[HYBRID])
+
+
 def sizes(paired):
     found = [float(paired.server.value(
         "SELECT sum(pg_relation_size(indexrelid)) / 1e6 FROM pg_index WHERE indrelid = 't'::regclass", method.schema))
         for method in paired.methods]
-    print("\nindexes at the end: btree %.1f MB, hybrid %.1f MB" % tuple(found))
+    print("indexes at the end: btree %.1f MB, hybrid %.1f MB" % tuple(found))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--baseline", action="store_true", help="inserts into a table without indexes, too")
     options, wanted = parse(parser, list(STATEMENTS))
+    lines = []
     with Paired(options, "wide") as paired:
         head()
         for name in wanted:
@@ -72,6 +80,9 @@ def main():
             if len(methods) > 2:
                 each = [r[NONE].each() for r in rounds]
                 print("| the same without indexes | %.1f | | | | %.0f | | | |" % (median(each, 0), median(each, 1)))
+            if not options.at_once:
+                lines.append(rates(STATEMENTS[name][0], rounds, options))
+        print("", *lines, sep="\n")
         sizes(paired)
 
 

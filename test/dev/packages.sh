@@ -114,6 +114,9 @@ find_missing() {
 		perl -MIPC::Run -MTest::More -e 1 2>/dev/null && command -v prove >/dev/null 2>&1 ||
 			missing="$missing libipc-run-perl"
 	fi
+	if [ "$1" = python ]; then
+		command -v python3 >/dev/null 2>&1 || missing="$missing python3"
+	fi
 	if [ "$1" = bench ]; then
 		find_python || missing="$missing python3-matplotlib"
 	fi
