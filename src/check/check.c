@@ -306,7 +306,7 @@ check_whole_index(Relation index, Relation heap, bool heapallindexed)
 	check_blocks(check, HYB_USE_FREE);
 	hyb_check_hot(check);
 
-	hyb_check_table_end(check);
+	hyb_row_reader_close(&check->rows);
 	if (heapallindexed)
 	{
 		hyb_check_heap(check, snapshot);

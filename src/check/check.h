@@ -5,6 +5,7 @@
 #ifndef HYB_CHECK_H
 #define HYB_CHECK_H
 
+#include "base/row_reader.h"
 #include "filter/filter.h"
 #include "leaf/leaf.h"
 #include "lib/bloomfilter.h"
@@ -68,9 +69,7 @@ typedef struct HybCheck
 	HybBuf		above;			/* a key above all that begin with a prefix */
 	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
 	Snapshot	snapshot;		/* older than the first look at the index */
-	struct IndexFetchTableData *fetch;	/* of single rows; NULL: not needed
-										 * yet */
-	struct TupleTableSlot *slot;
+	HybRowReader rows;			/* of single entries */
 
 	/* static stage (check_static.c) */
 	int			level;			/* at hand */
@@ -180,9 +179,6 @@ extern void hyb_check_heap(HybCheck *check, Snapshot snapshot);
 /* The key of the row that a TID leads to; false if the snapshot sees none. */
 extern bool hyb_check_row_key(HybCheck *check, ItemPointerData tid,
 							  Snapshot snapshot, HybBuf *key);
-
-/* Release what that needed. */
-extern void hyb_check_table_end(HybCheck *check);
 
 /* Hot copies name what the static levels hold.  Locks a unit at a time. */
 extern void hyb_check_hot(HybCheck *check);

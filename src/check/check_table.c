@@ -199,24 +199,21 @@ check_leads(HybCheck *check, Snapshot snapshot)
 	EState	   *estate = CreateExecutorState();
 	ExprContext *econtext = GetPerTupleExprContext(estate);
 	ExprState  *predicate = ExecPrepareQual(info->ii_Predicate, estate);
-	TupleTableSlot *slot = table_slot_create(check->heap, NULL);
-	IndexFetchTableData *fetch = HYB_INDEX_FETCH_BEGIN(check->heap);
+	HybRowReader rows = {0};
 	BlockNumber nblocks = RelationGetNumberOfBlocks(check->heap);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	Datum		datum;
 	bool		null;
 
-	econtext->ecxt_scantuple = slot;
+	hyb_row_reader_open(&rows, check->heap);
+	econtext->ecxt_scantuple = rows.slot;
 	tuplesort_performsort(check->leads);
 	while (HYB_TUPLESORT_GETDATUM(check->leads, &datum, &null))
 	{
 		uint64		lead = (uint64) DatumGetInt64(datum);
 		uint64		hash = lead & ((1 << TID_HASH_BITS) - 1);
-		bool		again = false;
-		bool		dead = false;
 		ItemPointerData lead_tid;
-		ItemPointerData tid;
 		MemoryContext old_context;
 		uint32		keylen;
 
@@ -235,15 +232,13 @@ check_leads(HybCheck *check, Snapshot snapshot)
 				continue;
 			fail_lead(check, &lead_tid, "The table has no such block.");
 		}
-		/* comes back as the TID of the chain's member */
-		tid = lead_tid;
-		if (!table_index_fetch_tuple(fetch, &tid, snapshot, slot, &again, &dead))
+		if (!hyb_row_read(&rows, &lead_tid, snapshot, NULL))
 			continue;
 
 		old_context = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
 		if (predicate != NULL && !ExecQual(predicate, econtext))
 			fail_lead(check, &lead_tid, "The index's predicate excludes the tuple.");
-		FormIndexDatum(info, slot, estate, values, isnull);
+		FormIndexDatum(info, rows.slot, estate, values, isnull);
 		hyb_key_encode(check->ix->desc, values, isnull, &check->entry, &keylen);
 		if (short_hash(entry_hash(check->ix->desc, check->entry.data, check->entry.len)) != hash)
 			fail_lead(check, &lead_tid, "The tuple's values are others than the entry's.");
@@ -251,8 +246,7 @@ check_leads(HybCheck *check, Snapshot snapshot)
 		ResetExprContext(econtext);
 	}
 
-	table_index_fetch_end(fetch);
-	ExecDropSingleTupleTableSlot(slot);
+	hyb_row_reader_close(&rows);
 	FreeExecutorState(estate);
 }
 
@@ -272,32 +266,14 @@ bool
 hyb_check_row_key(HybCheck *check, ItemPointerData tid, Snapshot snapshot,
 				  HybBuf *key)
 {
-	bool		again = false;
-	bool		dead = false;
+	MemoryContext old_context = MemoryContextSwitchTo(check->context);
 
-	if (check->fetch == NULL)
-	{
-		MemoryContext old_context = MemoryContextSwitchTo(check->context);
-
-		check->slot = table_slot_create(check->heap, NULL);
-		check->fetch = HYB_INDEX_FETCH_BEGIN(check->heap);
-		MemoryContextSwitchTo(old_context);
-	}
-	if (!table_index_fetch_tuple(check->fetch, &tid, snapshot, check->slot, &again,
-								 &dead))
+	hyb_row_reader_open(&check->rows, check->heap);
+	MemoryContextSwitchTo(old_context);
+	if (!hyb_row_read(&check->rows, &tid, snapshot, NULL))
 		return false;
 	key->len = 0;
-	return hyb_key_of_slot(check->ix->desc, check->ix->rel, check->slot, key);
-}
-
-void
-hyb_check_table_end(HybCheck *check)
-{
-	if (check->fetch == NULL)
-		return;
-	table_index_fetch_end(check->fetch);
-	ExecDropSingleTupleTableSlot(check->slot);
-	check->fetch = NULL;
+	return hyb_key_of_slot(check->ix->desc, check->ix->rel, check->rows.slot, key);
 }
 
 /* ---- hot copies ---- */
@@ -365,10 +341,9 @@ check_copy(const HybHotKey *key, ItemPointerData tid, void *state)
 		for (int i = 0; i < batch.nitems; i++)
 		{
 			ItemPointerData other = batch.items[i].tid;
-			ItemPointerData seen = other;
 
 			if (!ItemPointerEquals(&other, &tid) &&
-				table_index_fetch_tuple_check(check->heap, &seen, GetActiveSnapshot(), NULL))
+				hyb_row_exists(check->heap, &other, GetActiveSnapshot(), NULL))
 				fail_other(check, batch.items[i].ref.block, key, &tid, &other);
 		}
 	}

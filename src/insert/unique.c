@@ -20,9 +20,9 @@
 
 #include "access/genam.h"
 #include "access/stratnum.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "algo/bits.h"
+#include "base/row_reader.h"
 #include "base/server.h"
 #include "catalog/pg_index.h"
 #include "filter/filter_choice.h"
@@ -91,31 +91,28 @@ report_duplicate(UniqueSearch *search)
 }
 
 /*
- * As table_index_fetch_tuple_check, for an entry whose leaf does not keep its key:
+ * As hyb_row_exists, for an entry whose leaf does not keep its key:
  * does the tuple have the key that is sought?
  */
 static bool
-row_has_key(UniqueSearch *search, ItemPointer tid, bool *dead)
+row_has_key(UniqueSearch *search, const ItemPointerData *tid, bool *dead)
 {
-	Relation	heap = search->row->heap;
 	const HybKeyDesc *desc = search->ix->desc;
-	TupleTableSlot *slot = table_slot_create(heap, NULL);
-	IndexFetchTableData *fetch = HYB_INDEX_FETCH_BEGIN(heap);
+	HybRowReader rows = {0};
 	HybBuf	   *key = &search->buffers->key;
-	bool		again = false;
 	bool		same;
 
-	same = table_index_fetch_tuple(fetch, tid, &search->dirty, slot, &again, dead);
+	hyb_row_reader_open(&rows, search->row->heap);
+	same = hyb_row_read(&rows, tid, &search->dirty, dead);
 	if (same)
 	{
 		/* a row that has lost its values was undone just now */
 		key->len = 0;
-		same = hyb_key_of_slot(desc, search->ix->rel, slot, key) &&
+		same = hyb_key_of_slot(desc, search->ix->rel, rows.slot, key) &&
 			hyb_key_compare(desc, key->data, key->len, search->row->entry->bytes,
 							search->row->entry->keylen) == 0;
 	}
-	table_index_fetch_end(fetch);
-	ExecDropSingleTupleTableSlot(slot);
+	hyb_row_reader_close(&rows);
 	return same;
 }
 
@@ -128,29 +125,25 @@ static bool
 candidate_exists(UniqueSearch *search, const ItemPointerData *candidate,
 				 bool truncated, bool *dead)
 {
-	ItemPointerData htid = *candidate;
-
 	Assert(search->check != UNIQUE_CHECK_NO);
 	HYB_POINT("unique-candidate");
 	HYB_ASSERT_NO_LWLOCK();
 	*dead = false;
-	if (ItemPointerEquals(&htid, &search->row->entry->tid))
+	if (ItemPointerEquals(unconstify(ItemPointerData *, candidate),
+						  &search->row->entry->tid))
 	{
 		search->found_self = true;
 		return false;
 	}
 	if (truncated)
-		return row_has_key(search, &htid, dead);
-	return table_index_fetch_tuple_check(search->row->heap, &htid,
-										 &search->dirty, dead);
+		return row_has_key(search, candidate, dead);
+	return hyb_row_exists(search->row->heap, candidate, &search->dirty, dead);
 }
 
 /* Decides about a candidate that exists, with what its page's pin says. */
 static SearchResult
 judge_candidate(UniqueSearch *search, HybPinResult pin)
 {
-	ItemPointerData htid;
-
 	switch (pin)
 	{
 		case HYB_PIN_DEAD:
@@ -173,9 +166,7 @@ judge_candidate(UniqueSearch *search, HybPinResult pin)
 	 * A definite conflict, unless this transaction has deleted its own tuple
 	 * meanwhile, by an update in the same command for example.
 	 */
-	htid = search->row->entry->tid;
-	if (!table_index_fetch_tuple_check(search->row->heap, &htid, SnapshotSelf,
-									   NULL))
+	if (!hyb_row_exists(search->row->heap, &search->row->entry->tid, SnapshotSelf, NULL))
 		return SEARCH_UNIQUE;
 	return SEARCH_DUPLICATE;
 }
@@ -682,7 +673,7 @@ hyb_unique_was_checked(HybIndex *ix, const HybUniqueRow *row, HybUniqueTicket *t
 	HYB_POINT("unique-found");
 	InitDirtySnapshot(dirty);
 	for (int i = 0; i < n; i++)
-		if (table_index_fetch_tuple_check(row->heap, &tids[i], &dirty, NULL))
+		if (hyb_row_exists(row->heap, &tids[i], &dirty, NULL))
 			return false;
 	return true;
 }

@@ -35,7 +35,6 @@
 #include "base/compat.h"
 
 #include "access/relscan.h"
-#include "access/tableam.h"
 #include "executor/instrument.h"
 #include "filter/filter_choice.h"
 #include "merge/dead.h"
@@ -213,7 +212,7 @@ hyb_amendscan(IndexScanDesc scan)
 		hyb_ahead_end(so);
 		drop_mark(so);
 		hyb_batch_finish(so, so->batch);
-		hyb_resolve_end(so);
+		hyb_row_reader_close(&so->rows);
 		MemoryContextDelete(so->context);
 	}
 	pfree(look);
@@ -505,11 +504,8 @@ return_item(HybScan *so)
 	}
 	else if (so->mode.check_heap)
 	{
-		ItemPointerData tid = item->tid;
-
 		HYB_ASSERT_NO_LWLOCK();
-		if (!table_index_fetch_tuple_check(scan->heapRelation, &tid,
-										   scan->xs_snapshot, NULL))
+		if (!hyb_row_exists(scan->heapRelation, &item->tid, scan->xs_snapshot, NULL))
 			return HYB_RETURN_SKIP;
 	}
 

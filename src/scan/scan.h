@@ -15,6 +15,7 @@
 
 #include "access/genam.h"
 #include "access/relscan.h"
+#include "base/row_reader.h"
 #include "filter/filter_choice.h"
 #include "scan/batch.h"
 #include "tree/descend.h"
@@ -139,9 +140,7 @@ typedef struct HybScan
 	HybBuf		fresh_key[2];	/* scratch: of entries of newer levels */
 	HybScanEdge dead_at;		/* scratch: where live entries may begin */
 	HybScanEdge dead_end;		/* scratch: the batch's far end */
-	struct IndexFetchTableData *table_fetch;	/* scan_part.c; NULL: not
-												 * needed yet */
-	struct TupleTableSlot *table_slot;
+	HybRowReader rows;			/* of entries without keys (scan_part.c) */
 
 	HybScanCounts *counts;
 	bool		counted;		/* the first range was, by a look-up */
@@ -233,9 +232,6 @@ extern const HybValue *hyb_part_values(HybScan *so, HybScanPart *part,
  * are known.  Called in so->context.
  */
 extern void hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part);
-
-/* The scan ends. */
-extern void hyb_resolve_end(HybScan *so);
 
 /* Pages of the table to be ahead at most; 0: none. */
 extern int	hyb_ahead_most(const HybScan *so);

@@ -498,27 +498,6 @@ hyb_ahead_most(const HybScan *so)
 	return 0;
 }
 
-static void
-begin_fetch(HybScan *so)
-{
-	Relation	heap = so->scan->heapRelation;
-
-	if (so->table_fetch != NULL)
-		return;
-	so->table_slot = table_slot_create(heap, NULL);
-	so->table_fetch = HYB_INDEX_FETCH_BEGIN(heap);
-}
-
-void
-hyb_resolve_end(HybScan *so)
-{
-	if (so->table_fetch == NULL)
-		return;
-	table_index_fetch_end(so->table_fetch);
-	ExecDropSingleTupleTableSlot(so->table_slot);
-	so->table_fetch = NULL;
-}
-
 /* Ask for the pages of the to->ahead items behind one. */
 static void
 ask_ahead(HybScan *so, const HybScanPart *part, int item, Resolution *to)
@@ -552,17 +531,11 @@ keep(const HybScan *so, const HybScanPart *part, Resolution *to,
 
 /* The key of the row that the scan's snapshot sees goes to the end of the keys. */
 static bool
-read_visible(HybScan *so, HybScanPart *part, const ItemPointerData *item_tid,
-			 bool *dead)
+read_visible(HybScan *so, HybScanPart *part, const ItemPointerData *tid, bool *dead)
 {
-	ItemPointerData tid = *item_tid;
-	bool		again = false;
-
-	begin_fetch(so);
-	if (!table_index_fetch_tuple(so->table_fetch, &tid, so->scan->xs_snapshot,
-								 so->table_slot, &again, dead))
-		return false;
-	return hyb_key_of_slot(so->ix->desc, so->ix->rel, so->table_slot, &part->rowbytes);
+	hyb_row_reader_open(&so->rows, so->scan->heapRelation);
+	return hyb_row_read(&so->rows, tid, so->scan->xs_snapshot, dead) &&
+		hyb_key_of_slot(so->ix->desc, so->ix->rel, so->rows.slot, &part->rowbytes);
 }
 
 /* The key of the row, if there is one. */
@@ -693,11 +666,7 @@ hyb_part_resolve(HybScan *so, HybScanBatch *batch, HybScanPart *part)
 		meet_others(so, batch, part, &found);
 	for (int i = 0; i < part->nrows; i++)
 		resolve_row(so, part, i, &found);
-	if (so->table_fetch != NULL)
-	{
-		ExecClearTuple(so->table_slot);
-		table_index_fetch_reset(so->table_fetch);
-	}
+	hyb_row_reader_reset(&so->rows);
 	hyb_dead_end(&found.table);
 	/* dead entries get hints, as those that the executor finds do */
 	if (found.ndead > 0 && !so->scan->xactStartedInRecovery)
