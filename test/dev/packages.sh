@@ -168,6 +168,8 @@ die_without_network() {
 # Install what is in $missing with apt.  What that prints goes to a log, which is
 # shown only if it fails.
 install_missing() {
+	command -v apt-get >/dev/null 2>&1 && [ -f /etc/debian_version ] ||
+		die "missing:$missing (names of Debian's packages); ./dev installs on Debian and Ubuntu only"
 	export DEBIAN_FRONTEND=noninteractive
 	name_packages
 	may_be_root "apt-get install$packages"
@@ -205,14 +207,19 @@ install_missing() {
 	trap - EXIT INT TERM HUP
 }
 
+# A program has the name of its package.
+require_program() {
+	command -v "$1" >/dev/null 2>&1 && return
+	missing=" $1"
+	install_missing
+}
+
 # Have everything that a demo, test or bench needs, or say what is missing.
 require() {
 	find_missing "$1"
 	tried=
 	while [ -n "$missing" ]; do
 		[ "$missing" != "$tried" ] || die "still missing after the installation:$missing"
-		command -v apt-get >/dev/null 2>&1 && [ -f /etc/debian_version ] ||
-			die "missing:$missing (names of Debian's packages); ./dev installs on Debian and Ubuntu only"
 		install_missing
 		tried=$missing
 		find_missing "$1"
