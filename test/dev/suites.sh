@@ -338,3 +338,23 @@ valgrind_program() {
 	chmod 755 "$server_program"
 	own "$work/valgrind"
 }
+
+# Have the library built with the sanitizers of addresses and undefined behaviour.
+use_sanitizers() {
+	COPT="${COPT:-} -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+	export COPT
+}
+
+# $server_program, which loads the sanitizer of addresses before the server.  What a
+# sanitizer finds ends the server.
+sanitizer_program() {
+	server_program=$work/postgres-sanitize
+	cat >"$server_program" <<-EOF
+		#!/bin/sh
+		export LD_PRELOAD='$(cc -print-file-name=libasan.so)'
+		export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1
+		export UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1
+		exec '$bindir/postgres' "\$@"
+	EOF
+	chmod 755 "$server_program"
+}
