@@ -352,8 +352,12 @@ foreach my $bin (@later)
 		$old->safe_psql('postgres', 'DROP DATABASE switched');
 		$old->safe_psql('postgres', 'DROP EXTENSION hybridindex CASCADE');
 		$old->stop;
-		ok(!upgrade("plain$to", $bin, $old, $checksums, $to),
-			"pg_upgrade from $version to $to fails with or without hybrid indexes");
+		SKIP:
+		{
+			skip "pg_upgrade from $version to $to fails without hybrid indexes, too", 1
+			  if !upgrade("plain$to", $bin, $old, $checksums, $to);
+			fail("pg_upgrade from $version to $to fails with hybrid indexes");
+		}
 		$old = undef;
 		last;
 	}

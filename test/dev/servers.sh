@@ -286,14 +286,25 @@ cached_pg_config() {
 	echo "$server_cache/pg$1/bin/pg_config"
 }
 
-# The bin directories of copies of those of the given cached servers that are
-# later than the one to test, with the extension installed, in $upgrade_targets:
-# what t/101_upgrade.pl upgrades to.
+# The cached servers, and those of the distribution of other versions, by pg_config.
+upgradable_servers() {
+	for version in 15 16 17 18 19; do
+		for pg_config in "$server_cache/pg$version/bin/pg_config" "/usr/lib/postgresql/$version/bin/pg_config"; do
+			! usable_pg_config "$pg_config" || break
+		done
+		! usable_pg_config "$pg_config" || echo "$pg_config"
+	done
+}
+
+# The bin directories of copies of those of the given servers that are later than
+# the one to test, with the extension installed, in $upgrade_targets: what
+# t/101_upgrade.pl upgrades to.
 upgrade_targets=
 prepare_upgrade_targets() {
-	for version in "$@"; do
+	for pg_config in "$@"; do
+		version=$(major_version "$pg_config")
 		[ "$version" -gt "$(major_version "$PG_CONFIG")" ] || continue
-		copy_server "$(cached_pg_config "$version")" "$work/server$version"
+		copy_server "$pg_config" "$work/server$version"
 		compiled_tree "$original" "$work/tree$version"
 		install_tree "$work/tree$version" "$copied"
 		upgrade_targets="$upgrade_targets $(dirname "$copied")"
