@@ -117,7 +117,8 @@ foreach my $file (glob(test_root() . '/README.md ' . test_root() . '/docs/*.md '
 	my $text = slurp_file($file) =~ s/^```.*?^```//msgr;
 	my $folder = $file =~ s{[^/]*$}{}r;
 
-	foreach my $link (grep { !/^https?:/ } $text =~ /\]\(([^)\s]+)\)/g)
+	# badges are pages beside the repository's files
+	foreach my $link (grep { !m{^https?:|^\.\./\.\./actions/} } $text =~ /\]\(([^)\s]+)\)/g)
 	{
 		my ($path, $anchor) = split /#/, $link, 2;
 		my $target = $path eq '' ? $file : "$folder$path";
