@@ -391,6 +391,8 @@ hyb_delta_pin_entry(HybIndex *ix, const HybDeltaRef *ref,
 	Assert(ref->generation != 0 && ref->block != HYB_METAPAGE_BLKNO);
 	Assert(ref->offset >= HYB_DELTA_FIRST);
 	buf = ReleaseAndReadBuffer(prev, ix->rel, ref->block);
+	/* the pin before the counter of changes */
+	pg_memory_barrier();
 	HYB_POINT("delta-pinned");
 	if (hyb_version_has_generation(ix, ref->generation))
 	{
