@@ -223,7 +223,7 @@ copy_server() {
 	copy_directory -P "$("$original" --pkglibdir)"
 	copy_directory -P "$("$original" --sharedir)"
 	case $("$original" --libdir) in
-		/lib/* | /usr/lib | /usr/lib/*) link_directory "$("$original" --libdir)" ;;
+		/lib/* | /usr/lib | /usr/lib/* | "$architectures_cache"/*) link_directory "$("$original" --libdir)" ;;
 		*) copy_directory -P "$("$original" --libdir)" ;;
 	esac
 	# only we read these, not the user that owns servers
