@@ -51,7 +51,7 @@ INSERT INTO sk_arrays VALUES
 -- All conditions on one column.  Half of the constants are known only when the
 -- query runs, so is NULL: the planner makes short work of a NULL that it sees.
 CREATE FUNCTION sk_conditions(col text) RETURNS TABLE (cond text) LANGUAGE sql AS $$
-	SELECT CASE WHEN val ~ 'NULL' OR hashtext(val || op) % 2 = 0
+	SELECT CASE WHEN val ~ 'NULL' OR md5(val || op) < '8'
 			THEN format('%s %s (SELECT %s)', col, op, val)
 			ELSE format('%s %s %s', col, op, val) END
 	FROM sk_constants k, unnest(array['<', '<=', '=', '>=', '>']) op WHERE k.col = sk_conditions.col
@@ -68,7 +68,7 @@ CREATE FUNCTION sk_rows(col1 text, col2 text, n int) RETURNS SETOF text LANGUAGE
 	FROM unnest(array['<', '<=', '>=', '>']) op, LATERAL (
 		SELECT x.val, y.val AS other FROM sk_constants x, sk_constants y
 		WHERE x.col = col1 AND y.col = col2 AND x.val !~ 'NULL'
-		ORDER BY hashtext(op || x.val || y.val) LIMIT n) x (val, other), LATERAL (SELECT x.other) y (val)
+		ORDER BY md5(op || x.val || y.val) LIMIT n) x (val, other), LATERAL (SELECT x.other) y (val)
 $$;
 
 -- The same direction backward.
@@ -100,7 +100,7 @@ BEGIN
 		UNION ALL SELECT r FROM sk_rows(col1, col2, 6) r WHERE col2 <> ''
 		UNION ALL SELECT r FROM sk_rows(col2, col1, 2) r WHERE col2 <> ''
 		UNION ALL SELECT c1.cond || ' AND ' || c2.cond FROM sk_conditions(col1) c1, sk_conditions(coalesce(nullif(col2, ''), col1)) c2
-			WHERE (hashtext(c1.cond || c2.cond || cols) & 65535) % sample = 0
+			WHERE ('x' || left(md5(c1.cond || c2.cond || cols), 4))::bit(16)::int % sample = 0
 				-- of two conditions on one column the planner may see that they exclude each other
 				AND (col2 <> '' OR c1.cond || c2.cond !~ 'IS | = .* = ')
 	LOOP

@@ -21,7 +21,7 @@ sub layouts
 CHECKPOINT;
 SELECT string_agg(DISTINCT get_byte(f, b * 8192 + 28)::text, ' ')
 FROM pg_read_binary_file(pg_relation_filepath('$index')) f, generate_series(0, length(f) / 8192 - 1) b
-WHERE get_byte(f, b * 8192 + 8160 + 16) = 2
+WHERE get_byte(f, b * 8192 + 8160 + 16) + get_byte(f, b * 8192 + 8160 + 17) = 2
 EOF
 }
 

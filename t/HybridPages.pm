@@ -99,6 +99,8 @@ sub pass_begun
 {
 	my ($index, $insert) = @_;
 	my ($level, $watermark, $height) = ($meta{pass_level}, $meta{wm_len}, newer('height'));
+	my $one = unpack('H*', pack('S', 1));
+	my $leaf = unpack('H*', pack('L', 1));
 
 	return <<EOF;
 SET hybridindex.merge_floor = 1;
@@ -111,12 +113,12 @@ BEGIN
 	FOR g IN 1 .. 1000 LOOP
 		$insert;
 		CHECKPOINT;
-		IF get_byte(pg_read_binary_file(file, $height, 1), 0) > 1 THEN
+		IF pg_read_binary_file(file, $height, 4) NOT IN ('\\x00000000', '\\x$leaf') THEN
 			SET LOCAL hybridindex.merge_step_pages = 1;
 		END IF;
-		EXIT WHEN get_byte(pg_read_binary_file(file, $level, 1), 0) = 1 AND
-			get_byte(pg_read_binary_file(file, $watermark, 1), 0) > 0 AND
-			get_byte(pg_read_binary_file(file, $height, 1), 0) > 1;
+		EXIT WHEN pg_read_binary_file(file, $level, 2) = '\\x$one' AND
+			pg_read_binary_file(file, $watermark, 2) <> '\\x0000' AND
+			pg_read_binary_file(file, $height, 4) NOT IN ('\\x00000000', '\\x$leaf');
 	END LOOP;
 END \$\$;
 EOF

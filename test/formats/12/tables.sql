@@ -174,7 +174,7 @@ BEGIN
 	END LOOP;
 END $$;
 INSERT INTO states VALUES ('levels_i', true, 'levels = 2 AND upper_entries > 0 AND moved_entries > 0 AND NOT merge_running AND
-	get_byte(pg_read_binary_file(pg_relation_filepath(''levels_i''), 76, 1), 0) = 1');	-- the pass of the metapage
+	pg_read_binary_file(pg_relation_filepath(''levels_i''), 76, 2) IN (''\x0100'', ''\x0001'')');	-- the pass of the metapage, in either byte order
 INSERT INTO queries VALUES
 	('levels_i', 'SELECT k, s FROM levels ORDER BY k, s', 'order order_only'),
 	('levels_i', 'SELECT k, s FROM levels WHERE k < 0', 'index only bitmap'),
