@@ -26,7 +26,7 @@ PG_CPPFLAGS = -I$(srcdir)/src
 # directly, and not through the linkage table.
 PG_CFLAGS = $(if $(filter 15 16 17 18,$(MAJORVERSION)),-std=gnu99) -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -fvisibility=hidden -MMD -MP
-EXTRA_CLEAN = tmp_check $(OBJS:.o=.d)
+EXTRA_CLEAN = tmp_check $(OBJS:.o=.d) src/preload.o src/preload.d src/preload.so
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -51,12 +51,27 @@ uninstall_docs:
 	rm -f $(addprefix '$(DESTDIR)$(docdir)/$(docmoduledir)'/, $(notdir $(DOCS)))
 	-rmdir '$(guidedir)/prometheus' '$(guidedir)' '$(DESTDIR)$(docdir)/$(docmoduledir)'
 
+# Any role may load what lies in $libdir/plugins: src/preload.c loads the library.
+PRELOAD = src/preload$(DLSUFFIX)
+plugindir = $(DESTDIR)$(pkglibdir)/plugins
+.PHONY: install_preload uninstall_preload
+all: $(PRELOAD)
+src/preload.o: override CFLAGS += -fvisibility=default
+install: install_preload
+install_preload: $(PRELOAD)
+	$(MKDIR_P) '$(plugindir)'
+	$(INSTALL_SHLIB) $< '$(plugindir)/$(MODULE_big)$(DLSUFFIX)'
+uninstall: uninstall_preload
+uninstall_preload:
+	rm -f '$(plugindir)/$(MODULE_big)$(DLSUFFIX)'
+	-rmdir '$(plugindir)'
+
 # loops over the five estimates of each bit, as the server does for checksums
 src/algo/inorder.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS)
 
 # which headers an object needs, the compiler says
-$(OBJS): $(srcdir)/Makefile
--include $(OBJS:.o=.d)
+$(OBJS) src/preload.o: $(srcdir)/Makefile
+-include $(OBJS:.o=.d) src/preload.d
 ifdef VPATH
 $(shell mkdir -p $(sort $(dir $(OBJS))))
 endif

@@ -118,6 +118,7 @@ hyb_before_18_warn(const char *name)
 
 	if (!HYB_BEFORE_18 || preloads("shared_preload_libraries") ||
 		preloads("session_preload_libraries") ||
+		preloads("local_preload_libraries") ||
 		told == GetCurrentStatementStartTimestamp())
 		return;
 	told = GetCurrentStatementStartTimestamp();
