@@ -1,6 +1,6 @@
 
-# A role may create objects in a schema and has laid traps there before CREATE
-# EXTENSION runs in it.  The traps are functions and operators under the names that
+# A role may create objects in a schema and has laid traps there before it runs CREATE
+# EXTENSION in it.  The traps are functions and operators under the names that
 # the script uses, for each combination of the types of its expressions, and types
 # and tables.  SQL takes such a function where the script matches a name by coercion.
 # Each object of the extension has to refer only to pg_catalog and to the extension.
@@ -139,7 +139,7 @@ my $file = PostgreSQL::Test::Utils::tempdir() . '/traps.sql';
 append_to_file($file, join(";\n", 'BEGIN; SET LOCAL ROLE attacker; SET LOCAL search_path = evil; SET LOCAL check_function_bodies = off', @commands, "COMMIT;\n"));
 $node->safe_psql('trapped', "\\i $file");
 
-my ($ret, $out, $err) = $node->psql('trapped', 'CREATE EXTENSION hybridindex SCHEMA evil');
+my ($ret, $out, $err) = $node->psql('trapped', 'GRANT CREATE ON DATABASE trapped TO attacker; SET ROLE attacker; CREATE EXTENSION hybridindex SCHEMA evil');
 is($err, '', 'the extension is created among traps') or die;
 $node->safe_psql('trapped', $seen);
 my %clean = map { $_ => 1 } split /\n/, $node->safe_psql('clean', $definitions);
