@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness.paired import BTREE, HYBRID, NONE, Paired, Table, head, median, parse                     # noqa: E402
+from harness.paired import BTREE, HYBRID, NONE, Paired, Table, head, median, parse    # noqa: E402
 from harness.server import BenchError                                                   # noqa: E402
 
 INDEXES = ("customer, created", "email", "status, created", "created", "total", "seller")

@@ -126,7 +126,8 @@ BEGIN
 END $$;
 SET memory.fails = on;
 CALL fail_often(5);
--- twice, since the catalog's rows that the query reads stay in the session
+-- Twice, since the catalog's rows that the query reads stay in the session.  It
+-- subtracts, so that it reads those of the last query.
 SELECT sum(used_bytes) - 0 AS before FROM pg_backend_memory_contexts \gset
 SELECT sum(used_bytes) - 0 AS before FROM pg_backend_memory_contexts \gset
 CALL fail_often(100);

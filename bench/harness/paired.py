@@ -182,13 +182,15 @@ class Paired:
         with ThreadPoolExecutor() as pool:
             runs = [pool.submit(run, method, on) for method, on in zip(methods, cpus)]
             time.sleep(EDGE)
-            for method, on in zip(methods, cpus):
-                self.server.pin_clients(method.schema, on)
+            clients_of = [self.server.clients(method.schema) for method in methods]
+            for pids, on in zip(clients_of, cpus):
+                for pid in pids:
+                    os.sched_setaffinity(pid, on)
             start = time.monotonic()
-            before = [self.server.clients_cpu(method.schema) for method in methods]
+            before = [self.server.processes_cpu(pids) for pids in clients_of]
             time.sleep(seconds - 2 * EDGE)
             took = time.monotonic() - start
-            cpu = [self.server.clients_cpu(method.schema) - old for method, old in zip(methods, before)]
+            cpu = [self.server.processes_cpu(pids) - old for pids, old in zip(clients_of, before)]
             rates = [run.result()[0]["tps"] for run in runs]
         self.server.settle(Method(HYBRID))
         return {method.name: Slice(c, 0, rate * took) for method, c, rate in zip(methods, cpu, rates)}

@@ -147,13 +147,10 @@ class Server:
         return [int(pid) for (pid,) in self.psql(
             "SELECT pid FROM pg_stat_activity WHERE application_name = '%s'" % schema)]
 
-    def clients_cpu(self, schema):
-        """CPU seconds of these."""
-        return sum(int(Path("/proc/%d/schedstat" % pid).read_text().split()[0]) for pid in self.clients(schema)) / 1e9
-
-    def pin_clients(self, schema, cpus):
-        for pid in self.clients(schema):
-            os.sched_setaffinity(pid, cpus)
+    @staticmethod
+    def processes_cpu(pids):
+        """CPU seconds of running processes."""
+        return sum(int(Path("/proc/%d/schedstat" % pid).read_text().split()[0]) for pid in pids) / 1e9
 
     def read_bytes(self):
         """Bytes that all server processes, past and present, had from disk."""

@@ -31,8 +31,9 @@ hyb_row_reader_open(HybRowReader *reader, Relation table)
 }
 
 /*
- * Reads the row that the snapshot sees at a TID into reader->slot.  If there is none,
- * *dead says whether no snapshot will ever see one; NULL: the caller does not ask.
+ * Reads the row that the snapshot sees at a TID into reader->slot.  If the snapshot sees
+ * no row there, *dead says whether no snapshot will ever see one.  A caller that does not
+ * ask passes NULL.
  */
 static inline bool
 hyb_row_read(HybRowReader *reader, const ItemPointerData *tid, Snapshot snapshot,
