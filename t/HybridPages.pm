@@ -160,7 +160,7 @@ sub write_file
 	return;
 }
 
-# ---- reading whole pages, by docs/format.md, the heads of files that it names, and nothing else ----
+# ---- reading whole pages, by docs/format.md, the heads and structs that it names, and nothing else ----
 
 # Sums, products and right shifts modulo 2^64 or of signed numbers.
 sub add64 { my $sum = do { use integer; $_[0] + $_[1] }; return $sum & ~0; }

@@ -12,8 +12,9 @@
  *		EF		ascending sequences: Elias-Fano (Elias 1974, Vigna,
  *				"Quasi-succinct indices", WSDM 2013).  The low `bits` bits of
  *				value - base are packed.  The high parts are written in unary
- *				as the gaps between the ones of a bit string.  The position of
- *				every 128th one is kept to start from.
+ *				as the gaps between the ones of a bit string.  If the one of
+ *				element i is at p, value - base is ((p - i) << bits) + low.  The
+ *				position of every 128th one is kept to start from.
  *
  * All arithmetic is modulo 2^64.
  *

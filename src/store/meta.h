@@ -2,7 +2,7 @@
  * meta.h
  *		The metapage, and the version of an index that it names.
  *
- * docs/format.md describes every page byte by byte.
+ * docs/format.md describes the other pages byte by byte.
  */
 #ifndef HYB_META_H
 #define HYB_META_H
@@ -180,7 +180,7 @@ typedef struct HybMetaPage
 
 StaticAssertDecl(sizeof(HybGeneration) == 56 && sizeof(HybRoot) == 16 &&
 				 sizeof(HybLevel) == 56,
-				 "docs/format.md says what the metapage is made of");
+				 "sizes are part of the format");
 StaticAssertDecl(HYB_MAX_PENDING > HYB_MAX_LEVELS * HYB_LANES,
 				 "a step needs room for more than what a generation begins with");
 
