@@ -128,6 +128,10 @@ def statements():
     yield Statement("ycsb-c-missing", "YCSB C, keys that are not there", "random", read, missing)
     for keys, label in (("random", "random"), ("email", "e-mails")):
         yield Statement("ycsb-e-" + keys, "YCSB E, 50 rows, " + label, keys, scan, existing)
+    for keys, label in (("random", "random"), ("email", "e-mails")):
+        yield Statement("ycsb-e-waiting-" + keys, "YCSB E, 50 rows, a fifth waits for a merge, " + label, keys, scan,
+                        existing, warm="INSERT INTO usertable SELECT ycsb_key(%d + i), repeat(md5(i::text), 3) "
+                        "FROM generate_series(1, %d) i; " % (2 * ROWS, ROWS // 4) + warm)
     yield Statement("ycsb-c-secondary", "YCSB C, random, ten rows a key", "secondary", read, existing)
     yield Statement("ycsb-a-secondary", "YCSB A, update of ten rows a key", "secondary",
                     "UPDATE usertable SET val = $2 WHERE k = $1", changed, True, warm)

@@ -474,82 +474,132 @@ compare_rest(const HybFront *front, const Entry *e, const uint8_t *target,
 	}
 }
 
+/* What is looked for, without the common prefix. */
+typedef struct Sought
+{
+	const uint8_t *bytes;
+	uint32_t	len;
+	End			end;
+	bool		upper;
+} Sought;
+
+/* A walk stands before a string, and shares `m` bytes with the one before that. */
+typedef struct FrontWalk
+{
+	uint32_t	row;
+	uint32_t	off;			/* of its entry */
+	uint32_t	m;
+	uint32_t	found;			/* bytes that the string after that shares */
+} FrontWalk;
+
 /*
- * hyb_front_search(), where *matched is the length of the string found, without
- * the common prefix, if it is equal.
- *
- * So many parameters because it becomes part of its callers, which know half.
+ * Leaves the common prefix out.  Returns false if that decides: all strings lie
+ * below the target (*below), or none.
+ */
+static inline bool
+leave_prefix(const HybFront *front, Sought *sought, bool *below)
+{
+	uint32_t	most = sought->len < front->prefix_len ? sought->len : front->prefix_len;
+	uint32_t	common = hyb_common_prefix(front->prefix, sought->bytes, most);
+
+	if (common < front->prefix_len)
+	{
+		*below = common < most ? front->prefix[common] < sought->bytes[common] :
+			sought->end == END_HIGH;
+		return false;
+	}
+	sought->bytes += front->prefix_len;
+	sought->len -= front->prefix_len;
+	return true;
+}
+
+/*
+ * Begins at the last restart among [a, b] that lies below what is looked for, or at
+ * the first one.  Returns false if the data is damaged.
+ */
+static inline bool
+begin_walk(const HybFront *front, uint32_t a, uint32_t b, const Sought *sought, FrontWalk *walk)
+{
+	while (a < b)
+	{
+		uint32_t	mid = (a + b + 1) / 2;
+		uint32_t	off = restart_offset(front, mid);
+		uint32_t	m = 0;
+		Entry		e;
+		int			cmp;
+
+		if (!read_front_entry(front, true, &off, &e))
+			return false;
+		cmp = compare_rest(front, &e, sought->bytes, sought->len, sought->end, &m);
+		if (cmp < 0 || (sought->upper && cmp == 0))
+			a = mid;
+		else
+			b = mid - 1;
+	}
+	walk->row = a * INTERVAL;
+	walk->off = restart_offset(front, a);
+	walk->m = walk->found = 0;
+	return true;
+}
+
+/*
+ * Walks to the first string of [lo, hi) that does not lie below what is looked for,
+ * and stands before it.  A string that shares more than m bytes with the one before
+ * compares like that one.  We look at other strings from the difference on.  Strings
+ * below lo may be in any order.
  */
 static inline int
-search(const HybFront *front, uint32_t lo, uint32_t hi, const uint8_t *target,
-	   uint32_t target_len, End end, bool upper, bool *equal, uint32_t *matched)
+walk_on(const HybFront *front, FrontWalk *walk, uint32_t lo, uint32_t hi, const Sought *sought,
+		bool *equal)
 {
-	uint32_t	m;
-	uint32_t	a;
-	uint32_t	b;
-	uint32_t	off;
-	uint32_t	r;
-	int			cmp = 0;
-	Entry		e;
+	uint32_t	m = walk->m;
+	int			cmp = -1;
+
+	*equal = false;
+	for (; walk->row < hi; walk->row++)
+	{
+		uint32_t	off = walk->off;
+		Entry		e;
+
+		if (!read_front_entry(front, walk->row % INTERVAL == 0, &off, &e))
+			return -1;
+		if (e.shared <= m)
+		{
+			m = e.shared;
+			cmp = compare_rest(front, &e, sought->bytes, sought->len, sought->end, &m);
+		}
+		if (walk->row >= lo && (cmp > 0 || (cmp == 0 && !sought->upper)))
+		{
+			*equal = cmp == 0;
+			walk->found = m;
+			return (int) walk->row;
+		}
+		walk->off = off;
+		walk->m = m;
+	}
+	return (int) hi;
+}
+
+/* hyb_front_search(), and what the string found shares with the target. */
+static inline int
+search(const HybFront *front, uint32_t lo, uint32_t hi, Sought *sought, bool *equal,
+	   uint32_t *matched)
+{
+	FrontWalk	walk;
+	bool		below;
+	int			row;
 
 	HYB_ASSERT(hi <= front->n);
 	*equal = false;
 	if (lo >= hi)
 		return (int) hi;
-
-	m = target_len < front->prefix_len ? target_len : front->prefix_len;
-	a = hyb_common_prefix(front->prefix, target, m);
-	if (a < m)
-		return (int) (front->prefix[a] < target[a] ? hi : lo);
-	if (target_len < front->prefix_len)
-		return (int) (end == END_HIGH ? hi : lo);
-	target += front->prefix_len;
-	target_len -= front->prefix_len;
-
-	/* the last restart above lo that lies below what is looked for */
-	a = lo / INTERVAL;
-	b = (hi - 1) / INTERVAL;
-	while (a < b)
-	{
-		uint32_t	mid = (a + b + 1) / 2;
-
-		off = restart_offset(front, mid);
-		if (!read_front_entry(front, true, &off, &e))
-			return -1;
-		m = 0;
-		cmp = compare_rest(front, &e, target, target_len, end, &m);
-		if (cmp < 0 || (upper && cmp == 0))
-			a = mid;
-		else
-			b = mid - 1;
-	}
-
-	/*
-	 * Walk from there.  The target shares m bytes with the string before.  A
-	 * string that shares more than m bytes with that string compares like it.
-	 * We look at other strings from the difference on.  Strings below lo may
-	 * be in any order.
-	 */
-	r = a * INTERVAL;
-	off = restart_offset(front, a);
-	m = 0;
-	for (; r < hi; r++)
-	{
-		if (!read_front_entry(front, r % INTERVAL == 0, &off, &e))
-			return -1;
-		if (e.shared <= m)
-		{
-			m = e.shared;
-			cmp = compare_rest(front, &e, target, target_len, end, &m);
-		}
-		if (r >= lo && (cmp > 0 || (cmp == 0 && !upper)))
-		{
-			*equal = cmp == 0;
-			*matched = m;
-			return (int) r;
-		}
-	}
-	return (int) hi;
+	if (!leave_prefix(front, sought, &below))
+		return (int) (below ? hi : lo);
+	if (!begin_walk(front, lo / INTERVAL, (hi - 1) / INTERVAL, sought, &walk))
+		return -1;
+	row = walk_on(front, &walk, lo, hi, sought, equal);
+	*matched = walk.found;
+	return row;
 }
 
 int
@@ -557,20 +607,87 @@ hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
 				 const uint8_t *target, uint32_t target_len, bool end_high,
 				 bool upper, bool *equal)
 {
+	Sought		sought = {target, target_len, end_high ? END_HIGH : END_LOW, upper};
 	uint32_t	matched;
 
-	return search(front, lo, hi, target, target_len, end_high ? END_HIGH : END_LOW,
-				  upper, equal, &matched);
+	return search(front, lo, hi, &sought, equal, &matched);
 }
 
 int
 hyb_front_search_beginning(const HybFront *front, const uint8_t *target,
 						   uint32_t target_len, bool *begins, uint32_t *len)
 {
+	Sought		sought = {target, target_len, END_EQUAL, false};
 	uint32_t	matched = 0;
-	int			row = search(front, 0, front->n, target, target_len, END_EQUAL,
-							 false, begins, &matched);
+	int			row = search(front, 0, front->n, &sought, begins, &matched);
 
 	*len = front->prefix_len + matched;
+	return row;
+}
+
+/*
+ * Where to go on from a finger.  Returns false if what is looked for lies below what
+ * was.  Let s be the string before the finger.  It lies below the old target, and
+ * shares `matched` bytes with it.  The new target shares `common` bytes with the old
+ * one.  If these are fewer, s has the old target's byte where the new one's is greater.
+ * If they are more, s differs from both alike.  If they are as many, the byte of s is
+ * less than the old target's, and that is less than the new one's.  So s shares the
+ * lesser number with the new target, and lies below it.
+ */
+static inline bool
+walk_from(const HybFrontFinger *finger, const Sought *sought, FrontWalk *walk)
+{
+	uint32_t	most = sought->len < finger->len ? sought->len : finger->len;
+	uint32_t	common;
+
+	if (!finger->set)
+		return false;
+	common = hyb_common_prefix(finger->sought, sought->bytes, most);
+	if (common < most ? sought->bytes[common] < finger->sought[common] :
+		sought->len != finger->len && (sought->len < finger->len) != (sought->end == END_HIGH))
+		return false;
+	walk->row = finger->row;
+	walk->off = finger->off;
+	walk->found = 0;
+	walk->m = common < finger->matched ? common : finger->matched;
+	return true;
+}
+
+int
+hyb_front_search_on(const HybFront *front, HybFrontFinger *finger, const uint8_t *target,
+					uint32_t target_len, bool end_high, bool *equal)
+{
+	Sought		sought = {target, target_len, end_high ? END_HIGH : END_LOW, false};
+	uint32_t	first = 0;		/* restart to begin at */
+	uint32_t	end = 0;
+	int			row = 0;
+	FrontWalk	walk;
+	bool		below;
+
+	*equal = false;
+	if (!leave_prefix(front, &sought, &below))
+		return below ? (int) front->n : 0;
+	if (walk_from(finger, &sought, &walk))
+	{
+		/* what lies beyond the next restart is found faster from there */
+		first = walk.row / INTERVAL + 1;
+		end = first * INTERVAL < front->n ? first * INTERVAL : front->n;
+		row = walk_on(front, &walk, 0, end, &sought, equal);
+	}
+	if (row == (int) end && end < front->n)
+	{
+		if (!begin_walk(front, first, (front->n - 1) / INTERVAL, &sought, &walk))
+			return -1;
+		row = walk_on(front, &walk, 0, front->n, &sought, equal);
+	}
+	finger->set = row >= 0 && sought.len <= HYB_FRONT_FINGER_BYTES;
+	if (finger->set)
+	{
+		finger->row = walk.row;
+		finger->off = walk.off;
+		finger->matched = walk.m;
+		finger->len = sought.len;
+		memcpy(finger->sought, sought.bytes, sought.len);
+	}
 	return row;
 }

@@ -138,6 +138,29 @@ extern int	hyb_front_search(const HybFront *front, uint32_t lo, uint32_t hi,
 							 const uint8_t *target, uint32_t target_len,
 							 bool end_high, bool upper, bool *equal);
 
+/* Longest string, without the common prefix, that a finger is kept for. */
+#define HYB_FRONT_FINGER_BYTES	120
+
+/*
+ * Where the last search has ended.  One that does not look for less goes on from
+ * there (a finger search).
+ */
+typedef struct HybFrontFinger
+{
+	bool		set;
+	uint32_t	row;			/* first string that was not below, or n */
+	uint32_t	off;			/* of its entry */
+	uint32_t	matched;		/* bytes that the string before it shares with
+								 * what was looked for */
+	uint32_t	len;			/* of that, without the common prefix */
+	uint8_t		sought[HYB_FRONT_FINGER_BYTES];
+} HybFrontFinger;
+
+/* hyb_front_search() among all strings, not upper. */
+extern int	hyb_front_search_on(const HybFront *front, HybFrontFinger *finger,
+								const uint8_t *target, uint32_t target_len,
+								bool end_high, bool *equal);
+
 /*
  * For strings that ascend, and of which none is the beginning of another.  Returns
  * the string that the target begins with (*begins; of length *len).  Otherwise

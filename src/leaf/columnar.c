@@ -228,6 +228,7 @@ hyb_columnar_open(HybLeaf *leaf, const HybKeyDesc *columns, const uint8 *p,
 	if (p == end || (*p & ~HYB_LEAF_FLAGS) != 0)
 		hyb_corrupted(leaf->rel, leaf->blkno, "The leaf's header is wrong.");
 	flags = *p++;
+	leaf->columnar->finger.set = false;
 	for (int i = 0; i < columns->natts; i++)
 		p = open_column(leaf, columns, i, p, end);
 	if (!leaf->unique_rows)

@@ -127,6 +127,7 @@ typedef struct HybColumnar
 								 * not decoded */
 	uint64	   *room;			/* for them; outlives the page */
 	int			nroom;
+	HybFrontFinger finger;		/* of searches by the first column */
 	HybLeafColumn cols[FLEXIBLE_ARRAY_MEMBER];
 } HybColumnar;
 

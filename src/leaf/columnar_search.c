@@ -228,8 +228,12 @@ narrow_strings(HybLeaf *leaf, int i, const HybValue *val, HybRowRange *range)
 		return;
 	}
 
-	lo = hyb_front_search(&col->front, range->lo, range->hi, target.bytes,
-						  target.len, target.end_high, false, &equal);
+	if (i == 0)
+		lo = hyb_front_search_on(&col->front, &leaf->columnar->finger, target.bytes,
+								 target.len, target.end_high, &equal);
+	else
+		lo = hyb_front_search(&col->front, range->lo, range->hi, target.bytes,
+							  target.len, target.end_high, false, &equal);
 	if (lo >= 0)
 	{
 		range->lo = lo;

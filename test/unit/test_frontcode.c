@@ -92,7 +92,9 @@ test_round(int round)
 	HybFrontCursor cursor;
 	uint8_t    *buf;
 	uint8_t    *damaged;
+	HybFrontFinger finger;
 	bool		same = true;
+	uint32_t	at_string = 0;
 
 	end_high = round % 2;
 	make(n, round % 5);
@@ -173,6 +175,36 @@ test_round(int round)
 	}
 	CHECK(same, "round %d: search", round);
 
+	/* fingers: mostly upwards, sometimes back, and again for the same */
+	finger.set = false;
+	for (int k = 0; sorted && k < 300; k++)
+	{
+		uint32_t	i = at_string;
+		String		t;
+		bool		equal;
+		uint32_t	want = 0;
+		int			got;
+
+		if (k == 0 || unit_below(40) == 0)
+		{
+			finger.set = unit_below(2) && k > 0 && finger.set;
+			i = unit_below(n);
+		}
+		at_string = i + unit_below(unit_below(8) == 0 ? 60 : 4);
+		at_string = at_string < n ? at_string : n - 1;
+		t = strings[at_string];
+		if (k % 3 == 0 && t.len > 0)
+			t.bytes[unit_below(t.len)] += (uint8_t) (unit_below(3) - 1);
+		else if (k % 3 == 1)
+			t.len = unit_below(t.len + 1);
+		while (want < n && compare(&strings[want], &t) < 0)
+			want++;
+		got = hyb_front_search_on(&front, &finger, t.bytes, t.len, end_high, &equal);
+		same &= got == (int) want &&
+			equal == (want < n && compare(&strings[want], &t) == 0);
+	}
+	CHECK(same, "round %d: search on", round);
+
 	/* such rounds have end_high false: a beginning lies below what it begins */
 	for (int k = 0; prefix_free && k < 100; k++)
 	{
@@ -205,6 +237,7 @@ test_round(int round)
 			damaged[unit_below(unit_below(2) && plan.size > 16 ? 16 : plan.size)] = (uint8_t) unit_random();
 		if (hyb_front_open(&front, n, damaged, damaged + plan.size) == NULL)
 			continue;
+		finger.set = false;
 		hyb_front_cursor_reset(&front, &cursor);
 		for (uint32_t i = 0; i < n; i++)
 			same &= !hyb_front_read(&front, &cursor, i) || cursor.len <= MAXLEN;
@@ -215,6 +248,8 @@ test_round(int round)
 			hyb_front_read(&front, &cursor, unit_below(n));
 			same &= hyb_front_search(&front, 0, n, t->bytes, t->len, end_high,
 									 false, &equal) <= (int) n;
+			same &= hyb_front_search_on(&front, &finger, t->bytes, t->len, end_high,
+										&equal) <= (int) n;
 		}
 	}
 	CHECK(same, "round %d: damage", round);
