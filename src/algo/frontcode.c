@@ -661,7 +661,7 @@ hyb_front_search_on(const HybFront *front, HybFrontFinger *finger, const uint8_t
 	uint32_t	first = 0;		/* restart to begin at */
 	uint32_t	end = 0;
 	int			row = 0;
-	FrontWalk	walk;
+	FrontWalk	walk = {0};
 	bool		below;
 
 	*equal = false;
