@@ -23,6 +23,9 @@
 #define FIRST_MEMORY	(1024 * 1024)
 #define LEAST_MEMORY	(64 * 1024)
 
+/* The longest entry with its TID, and the byte of a dead row */
+#define MOST_BYTES		(HYB_MAX_ENTRY_SIZE + HYB_SORTED_TID_BYTES + 1)
+
 /* Fewer entries than this are compared rather than spread by a byte. */
 #define FEW_ITEMS		256
 
@@ -35,9 +38,9 @@
 #define ITEMS_AHEAD		8
 
 /*
- * `place` is the address of the entry's length word, which its bytes follow: an
- * even number.  If the head holds the whole entry, it is an odd number: twice the
- * length plus one.
+ * `place` is the address of the entry's length word, which the bytes behind the head
+ * follow: an even number.  If the head holds the whole entry, it is an odd number:
+ * twice the length plus one.
  */
 typedef struct SortItem
 {
@@ -62,7 +65,7 @@ struct HybSort
 	Size		used;			/* bytes at the end */
 
 	uint64		next;			/* item to be returned next */
-	uint8		returned[HYB_HEAD_BYTES];
+	uint8		returned[MOST_BYTES];
 
 	/* once the memory is used up */
 	BufFile    *file;
@@ -103,7 +106,7 @@ entry_len(const SortItem *item)
 static inline const uint8 *
 entry_rest(const SortItem *item)
 {
-	return (const uint8 *) item->place + sizeof(uint16) + HYB_HEAD_BYTES;
+	return (const uint8 *) item->place + sizeof(uint16);
 }
 
 static inline int
@@ -267,14 +270,11 @@ item_bytes(HybSort *sort, uint64 i, const uint8 **bytes, uint32 *len)
 	if (i + ITEMS_AHEAD < sort->nitems && (item[ITEMS_AHEAD].place & 1) == 0)
 		HYB_PREFETCH((const void *) item[ITEMS_AHEAD].place);
 	*len = entry_len(item);
-	if (item->place & 1)
-	{
-		hyb_store64be(sort->returned, item->head[0]);
-		hyb_store64be(sort->returned + 8, item->head[1]);
-		*bytes = sort->returned;
-	}
-	else
-		*bytes = (const uint8 *) item->place + sizeof(uint16);
+	hyb_store64be(sort->returned, item->head[0]);
+	hyb_store64be(sort->returned + 8, item->head[1]);
+	if (*len > HYB_HEAD_BYTES)
+		memcpy(sort->returned + HYB_HEAD_BYTES, entry_rest(item), *len - HYB_HEAD_BYTES);
+	*bytes = sort->returned;
 }
 
 /* ---- files ---- */
@@ -451,10 +451,10 @@ void
 hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 {
 	Size		need = len <= HYB_HEAD_BYTES ? 0 :
-		TYPEALIGN(sizeof(uint16), sizeof(uint16) + len);
+		TYPEALIGN(sizeof(uint16), sizeof(uint16) + len - HYB_HEAD_BYTES);
 	SortItem   *item;
 
-	Assert(len <= PG_UINT16_MAX && need < LEAST_MEMORY / 2);
+	Assert(len <= MOST_BYTES && need < LEAST_MEMORY / 2);
 	Assert(sort->merge == NULL && sort->next == 0);
 	while (unlikely(!sort_has_room(sort, need)))
 		make_room(sort);
@@ -471,7 +471,7 @@ hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 		sort->used += need;
 		entry = (uint8 *) sort->items + sort->size - sort->used;
 		memcpy(entry, &len16, sizeof(uint16));
-		memcpy(entry + sizeof(uint16), bytes, len);
+		memcpy(entry + sizeof(uint16), bytes + HYB_HEAD_BYTES, len - HYB_HEAD_BYTES);
 		item->place = (uintptr_t) entry;
 	}
 }
