@@ -55,9 +55,9 @@ BEGIN
 	END LOOP;
 END $$;
 SELECT by_key(1001, 1500);
--- entries that come together
+-- entries that come together, but for the first row's
 INSERT INTO w SELECT i, 'key ' || i, 2 FROM generate_series(1501, 1520) i;
-SELECT by_key(1501, 1520), by_key(1521, 1530);
+SELECT by_key(1511, 1520), by_key(1501, 1510), by_key(1521, 1530);
 INSERT INTO w SELECT i, 'key ' || i, 2 FROM generate_series(1521, 3000) i;
 SELECT by_key(1501, 3000);
 -- a generation that is frozen, and one after it

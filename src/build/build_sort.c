@@ -24,7 +24,7 @@
 #define LEAST_MEMORY	(64 * 1024)
 
 /* The longest entry with its TID, and the byte of a dead row */
-#define MOST_BYTES		(HYB_MAX_ENTRY_SIZE + HYB_SORTED_TID_BYTES + 1)
+#define MOST_SORTED		(HYB_MAX_ENTRY_SIZE + HYB_SORTED_TID_BYTES + 1)
 
 /* Fewer entries than this are compared rather than spread by a byte. */
 #define FEW_ITEMS		256
@@ -65,7 +65,7 @@ struct HybSort
 	Size		used;			/* bytes at the end */
 
 	uint64		next;			/* item to be returned next */
-	uint8		returned[MOST_BYTES];
+	uint8		returned[MOST_SORTED];
 
 	/* once the memory is used up */
 	BufFile    *file;
@@ -454,7 +454,7 @@ hyb_sort_put(HybSort *sort, const uint8 *bytes, uint32 len)
 		TYPEALIGN(sizeof(uint16), sizeof(uint16) + len - HYB_HEAD_BYTES);
 	SortItem   *item;
 
-	Assert(len <= MOST_BYTES && need < LEAST_MEMORY / 2);
+	Assert(len <= MOST_SORTED && need < LEAST_MEMORY / 2);
 	Assert(sort->merge == NULL && sort->next == 0);
 	while (unlikely(!sort_has_room(sort, need)))
 		make_room(sort);
