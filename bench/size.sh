@@ -9,13 +9,15 @@
 # KEYS_DIR/{emails,package_names,paths}.txt.gz, by default the samples in test/data,
 # which have fewer than ROWS.  Sizes are those of whole files, with the dynamic stage
 # and the free list.  They are measured right after the load and at rest, when workers
-# have found that inserts have ended (a minute at most).
+# have found that inserts have ended: when the file has not changed for SIZE_REST seconds
+# (28), or after a minute.
 set -eu
 
 rows=${1:-1000000}
 here=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
 keys=${KEYS_DIR:-$here/test/data}
 out=${SIZE_CSV:-}
+rest=${SIZE_REST:-28}
 PSQL="psql -X -q -v ON_ERROR_STOP=1 -At"
 
 $PSQL <<SQL
@@ -51,12 +53,12 @@ SET search_path = hybrid_size, public;
 INSERT INTO result (name, entries, btree, hybrid)
 	SELECT '$name', (SELECT count(*) FROM t), pg_relation_size('t_btree'), pg_relation_size('t_hybrid');
 SQL
-	# at rest: the file has the same length for half a minute
+	# at rest: the file keeps its length
 	same=0 last=
 	for i in $(seq 1 60); do
 		size=$($PSQL -c "SELECT pg_relation_size('hybrid_size.t_hybrid')")
 		[ "$size" = "$last" ] && same=$((same + 1)) || same=0
-		[ $same -ge 28 ] && break
+		[ $same -ge "$rest" ] && break
 		last=$size
 		sleep 1
 	done
