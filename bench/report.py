@@ -223,7 +223,7 @@ class Report:
                   "| what | rate | CPU | WAL | index size |", "| --- | ---: | ---: | ---: | ---: |"]
         for done in self.done:
             for name, *ratios in done.figures():
-                lines.append("| %s: %s | %s |" % (done.part.title, name, " | ".join(ratios)))
+                lines.append("| %s: %s | %s |" % (done.part.title, name.removeprefix(done.part.name + ", "), " | ".join(ratios)))
         lines += ["", "## What was run", "", "| part | command | minutes | result |", "| --- | --- | ---: | --- |"]
         for done in self.done:
             lines.append("| %s | `%s` | %.1f | %s |" % (done.part.title, done.command, done.seconds / 60, done.result))
