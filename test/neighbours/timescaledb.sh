@@ -110,3 +110,35 @@ sql -c "INSERT INTO plain VALUES ('2026-01-02 00:00:30', 7, 1)" -c "SELECT compr
 scan_agrees "SELECT sum(value) FROM plain WHERE sensor = 3"
 check_chunks
 worked "hybrid_convert_schema takes chunks along, leaves compressed ones btree; upserts on 18, recompression"
+
+# ---- copies, and continuous aggregates ----
+
+sql -c 'ALTER DATABASE postgres SET hybridindex.replace_btree = on'
+keyed copied ''
+sql -c "COPY (SELECT '2026-05-01'::timestamptz + i * interval '1 minute' AS at, i % 5 AS sensor, i AS value FROM generate_series(1, 14400) i) TO STDOUT" |
+	sql -c 'COPY copied FROM STDIN'
+[ "$(keys copied)" = hybrid ]
+must_be 14520 'SELECT count(*) FROM copied'
+scan_agrees "SELECT sum(value) FROM copied WHERE sensor = 3"
+check_chunks
+worked "COPY into a hypertable, which makes chunks"
+sql -c "CREATE MATERIALIZED VIEW daily WITH (timescaledb.continuous) AS
+	SELECT sensor, time_bucket('1 day', at) AS day, sum(value) AS total FROM copied GROUP BY 1, 2 WITH NO DATA" >/dev/null
+refresh() {
+	sql -c "CALL refresh_continuous_aggregate('daily', NULL, NULL)"
+	must_be "$(sql -c "SELECT sensor, time_bucket('1 day', at), sum(value) FROM copied GROUP BY 1, 2 ORDER BY 1, 2")" \
+		'SELECT * FROM daily ORDER BY 1, 2'
+	check_chunks
+}
+refresh
+sql -c "UPDATE copied SET value = -value WHERE at < '2026-05-03' AND sensor = 2" -c "DELETE FROM copied WHERE at > '2026-05-06' AND sensor = 4"
+refresh
+worked "a continuous aggregate with replace_btree, refreshed after changes"
+sql -c "CALL hybrid_revert_schema('public')" -c "CALL hybrid_revert_schema('_timescaledb_internal')"
+must_be 0 'SELECT count(*) FROM hybrid_indexes'
+sql -c "UPDATE copied SET value = value + 1 WHERE sensor = 1"
+refresh
+sql -c "CALL hybrid_convert_schema('public')" -c "CALL hybrid_convert_schema('_timescaledb_internal')"
+sql -c "UPDATE copied SET value = value + 1 WHERE sensor = 1"
+refresh
+worked "its indexes reverted and converted"
