@@ -239,10 +239,10 @@ foreground_step(HybIndex *ix, HybMergeMode mode, bool help)
  *
  * It does not queue for the merge lock.  There lock_timeout would end its
  * statement, and it could deadlock with a merge that locks the index (learn.c).
- * So it polls for a bounded time.
+ * So it polls for a bounded time.  Unless it may merge itself, it only waits.
  */
 static void
-help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
+help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need, bool may_merge)
 {
 	static uint32 wait_help = 0;
 	uint64		target = facts->merged_entries + need.help;
@@ -255,8 +255,10 @@ help_merging(HybIndex *ix, HybMergeFacts *facts, HybMergeNeed need)
 	while (need.help > 0 && facts->merged_entries < target &&
 		   steps < HELP_STEPS && waited_ms < HELP_WAIT_MS)
 	{
-		HybMergeOutcome outcome = foreground_step(ix, HYB_MERGE_HELP, true);
+		HybMergeOutcome outcome = HYB_MERGE_BUSY;
 
+		if (may_merge)
+			outcome = foreground_step(ix, HYB_MERGE_HELP, true);
 		if (outcome == HYB_MERGE_DONE)
 			break;
 		if (outcome == HYB_MERGE_MORE)
@@ -294,9 +296,12 @@ hyb_merge_ask_if_wanted(HybIndex *ix)
 		(void) ask_worker(ix);
 }
 
-/* Ask for a worker if a merge is wanted, or do the statement's share of it. */
+/*
+ * Ask for a worker if a merge is wanted, or do the statement's share of it, if it may
+ * merge.  Otherwise it waits for workers where it would help.
+ */
 static void
-consider(HybIndex *ix)
+consider(HybIndex *ix, bool may_merge)
 {
 	HybMergeFacts facts;
 	HybMergeNeed need;
@@ -314,7 +319,7 @@ consider(HybIndex *ix)
 		(void) ask_worker(ix);
 		return;
 	}
-	if (!need.finish && facts.learnable)
+	if (may_merge && !need.finish && facts.learnable)
 	{
 		/*
 		 * A long COPY keeps a worker from locking the index, but may itself
@@ -325,9 +330,9 @@ consider(HybIndex *ix)
 			return;
 	}
 	background = ask_worker(ix);
-	if (need.help > 0)
-		help_merging(ix, &facts, need);
-	else if (!background)
+	if (need.help > 0 && (may_merge || background))
+		help_merging(ix, &facts, need, may_merge);
+	else if (may_merge && !background)
 		(void) foreground_step(ix, HYB_MERGE_HELP, false);
 }
 
@@ -351,7 +356,20 @@ do_share(void *arg)
 		hyb_version_capture(share->ix, &version);
 		hyb_log_catch_up(share->ix, &version);
 	}
-	consider(share->ix);
+	consider(share->ix, true);
+}
+
+/*
+ * Before 17 there are no subtransactions in parallel mode, that is in VACUUM.  Citus
+ * answers each by a savepoint on its connections, and one that rows are copied to does
+ * not take that: the session would end.
+ */
+static bool
+may_begin_subtransaction(void)
+{
+	const char *citus = GetConfigOption("citus.version", true, false);
+
+	return HYB_SUBTRANSACTIONS_ALLOWED() && (citus == NULL || citus[0] == '\0');
 }
 
 /* A worker tries again, and this session does later. */
@@ -374,9 +392,8 @@ note_setback(HybIndex *ix, const ErrorData *error)
 /*
  * Work for the index must not fail the statement that happens to do it.  A
  * subtransaction gives back what the work has locked and pinned; no caller has an
- * LWLock.  A cancel is meant for the statement, and so is a timeout.  Before 17
- * there are no subtransactions in parallel mode, that is in VACUUM: it only asks
- * for a worker there (hyb_merge_ask_if_wanted).
+ * LWLock.  A cancel is meant for the statement, and so is a timeout.  Without
+ * subtransactions workers do all of the work.
  */
 static void
 share_work(HybIndex *ix, bool catch_up)
@@ -388,9 +405,14 @@ share_work(HybIndex *ix, bool catch_up)
 	ErrorData  *error;
 
 	HYB_ASSERT_NO_LWLOCK();
-	if (RecoveryInProgress() || !HYB_SUBTRANSACTIONS_ALLOWED() ||
+	if (RecoveryInProgress() ||
 		(setback->wait_ms > 0 && GetCurrentTimestamp() < setback->until))
 		return;
+	if (!may_begin_subtransaction())
+	{
+		consider(ix, false);
+		return;
+	}
 	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid share of work",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
