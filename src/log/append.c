@@ -517,6 +517,7 @@ append(Appending *appending)
 		if (!BufferIsValid(buf))
 		{
 			hints->lane = lane;
+			HYB_POINT("delta-lane");
 			return append_to_new_page(appending, lane);
 		}
 
