@@ -2,6 +2,9 @@
 # A hook that is called after ours passes on a copy of each statement, and fills in
 # names.  Event triggers then see another tree than our hook has seen: each statement
 # is still handled once, and with its text.
+#
+# A statement that copies rows to other nodes cannot begin a subtransaction, so it does
+# not merge.
 
 use strict;
 use warnings;
@@ -14,7 +17,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $neighbour = neighbour();
-my $node = new_node('copied', "shared_preload_libraries = '$neighbour'\nhybridindex.replace_btree = on\n");
+my $node = new_node('copied', "shared_preload_libraries = '$neighbour'\nhybridindex.replace_btree = on\nneighbour.savepoints = on\n");
 
 # Indexes of other operator classes stay btree, and a NOTICE says so.
 $node->safe_psql('postgres', <<'EOF');
@@ -70,6 +73,10 @@ foreach my $when ('the first statement of a session', 'the library is loaded')
 	$node->append_conf('postgresql.conf', "session_preload_libraries = 'hybridindex'\n");
 	$node->reload;
 }
+
+my $merges = "SELECT merges > 0 FROM hybrid_index_stats('c_pkey')";
+run($node, 'CREATE TABLE c (k int PRIMARY KEY)', 'SET hybridindex.background_merge = off; SET hybridindex.merge_floor = 0; SET neighbour.copies = on; INSERT INTO c SELECT generate_series(1, 30000)');
+is(run($node, $merges), 'f', 'a statement that copies rows merges nothing');
 
 $node->stop;
 done_testing();

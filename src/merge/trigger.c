@@ -362,14 +362,15 @@ do_share(void *arg)
 /*
  * Before 17 there are no subtransactions in parallel mode, that is in VACUUM.  Citus
  * answers each by a savepoint on its connections, and one that rows are copied to does
- * not take that: the session would end.
+ * not take that: the session would end.  Without Citus any role can set that name.
  */
 static bool
 may_begin_subtransaction(void)
 {
-	const char *citus = GetConfigOption("citus.version", true, false);
+	bool		citus = GetConfigOption("citus.version", true, false) != NULL &&
+		(GetConfigOptionFlags("citus.version", true) & GUC_CUSTOM_PLACEHOLDER) == 0;
 
-	return HYB_SUBTRANSACTIONS_ALLOWED() && (citus == NULL || citus[0] == '\0');
+	return HYB_SUBTRANSACTIONS_ALLOWED() && !citus;
 }
 
 /* A worker tries again, and this session does later. */

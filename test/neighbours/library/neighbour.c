@@ -3,7 +3,8 @@
  *		A library that does what other extensions do to a server, for TAP tests.
  *
  * As Citus does, it passes on a copy of each utility statement, with the schema of the
- * table filled in, and hides relations whose names end with a number from queries.  Its
+ * table filled in, and hides relations whose names end with a number from queries.  If
+ * neighbour.savepoints is set, a subtransaction of a session that copies rows fails.  Its
  * table access method is heap under another routine, as columnar tables have one of
  * their own.  In place of hybridindex's library, its merge workers end at once.
  */
@@ -11,6 +12,7 @@
 
 #include "access/heapam.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
@@ -84,6 +86,28 @@ hide_shards(ParseState *pstate, Query *query, void *jumbled)
 	}
 }
 
+/* ---- savepoints ---- */
+
+static char *version;
+static bool copies = false;
+
+static void
+send_savepoint(SubXactEvent event, SubTransactionId child, SubTransactionId parent, void *arg)
+{
+	if (copies && event == SUBXACT_EVENT_START_SUB)
+		ereport(ERROR, errmsg("another command is already in progress"));
+}
+
+static void
+send_savepoints(void)
+{
+	DefineCustomStringVariable("citus.version", "Shows the version.", NULL, &version,
+							   "14.0.1", PGC_INTERNAL, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("neighbour.copies", "Refuses savepoints.", NULL, &copies,
+							 false, PGC_USERSET, 0, NULL, NULL, NULL);
+	RegisterSubXactCallback(send_savepoint, NULL);
+}
+
 void
 _PG_init(void)
 {
@@ -94,6 +118,8 @@ _PG_init(void)
 	post_parse_analyze_hook = (post_parse_analyze_hook_type) hide_shards;
 	DefineCustomBoolVariable("citus.override_table_visibility", "Hides relations.", NULL, &hides,
 							 true, PGC_USERSET, 0, NULL, NULL, NULL);
+	if (GetConfigOption("neighbour.savepoints", true, false) != NULL)
+		send_savepoints();
 }
 
 /* ---- tables ---- */
