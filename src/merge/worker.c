@@ -744,8 +744,9 @@ next_task(HybTask *task)
 }
 
 /*
- * Limits that are set for the clients of a database are not for a worker.  As in
- * autovacuum, names in functions must not find users' objects, and a worker that
+ * Limits that are set for the clients of a database are not for a worker, and its
+ * errors do not end it.  As in autovacuum, names in functions must not find users'
+ * objects, and a worker that
  * has cut a file, which takes a transaction ID, must not wait for a synchronous
  * standby that is away.
  */
@@ -762,7 +763,8 @@ override_settings(void)
 		{"synchronous_commit", "local"},
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_read_only", "off"},
-		{"search_path", ""}
+		{"search_path", ""},
+		{"exit_on_error", "off"}
 	};
 
 	for (int i = 0; i < lengthof(settings); i++)
