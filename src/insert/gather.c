@@ -65,7 +65,6 @@ typedef struct HybGather
 								 * several: 0 */
 	GatheredKeys *keys;			/* if the index is unique */
 	int			nkeys;			/* then one for each entry */
-	uint64		emptied;		/* times that all entries have gone */
 	SubTransactionId subtransaction;	/* has inserted the rows */
 	Oid			indexid;
 	uint64		incarnation;
@@ -137,7 +136,6 @@ static void
 forget(HybGather *gather)
 {
 	gather->len = gather->done = gather->keylen = gather->nkeys = 0;
-	gather->emptied++;
 	note_gathered();
 }
 
@@ -166,7 +164,8 @@ append_some(Flush *flush, uint32 end)
 
 /*
  * Looks for a conflict of an entry again, since its ticket does not count any more.
- * May wait, raise an error, and run users' code.
+ * May wait, and raise an error.  It compares keys, but runs no users' code
+ * (hyb_gather_possible): a statement in that would append these entries meanwhile.
  */
 static void
 check_again(const Flush *flush, int number, HybUniqueTicket *ticket)
@@ -194,8 +193,6 @@ check_again(const Flush *flush, int number, HybUniqueTicket *ticket)
 	header = hyb_delta_whole_header(place);
 	entry.len = header.len;
 	entry.tid = header.tid;
-
-	/* users' code may have other entries take the place of this one */
 	entry.bytes = memcpy(palloc(entry.len), place + header.size, entry.len);
 	entry.keylen = hyb_key_split(desc, entry.bytes, entry.len, desc->nkeys, vals);
 	for (int i = 0; i < desc->nkeys; i++)
@@ -210,13 +207,13 @@ check_again(const Flush *flush, int number, HybUniqueTicket *ticket)
 	MemoryContextDelete(context);
 }
 
-/* Appends an entry as an insertion of one row does.  Returns as append_checked. */
-static bool
+/* Appends an entry as an insertion of one row does. */
+static void
 append_one(Flush *flush, int number)
 {
 	HybGather  *gather = flush->gather;
 	HybUniqueTicket ticket = gather->keys->ticket[number];
-	uint64		emptied = gather->emptied;
+	uint32		done PG_USED_FOR_ASSERTS_ONLY = gather->done;
 
 	/* that of the statement may be gone */
 	if (ticket.ix != NULL)
@@ -224,23 +221,17 @@ append_one(Flush *flush, int number)
 	while (!hyb_unique_enter(&ticket, false))
 	{
 		check_again(flush, number, &ticket);
-		if (gather->emptied != emptied)
-		{
-			hyb_unique_yield(&ticket);
-			return false;
-		}
+		Assert(gather->done == done && number < gather->nkeys);
 	}
 	append_some(flush, gather->keys->end[number]);
 	hyb_unique_leave(&ticket);
-	return true;
 }
 
 /*
  * Appends the entries from `first` to before `end`: together if all their checks
- * still count, otherwise in halves.  Returns false if users' code has appended all
- * entries meanwhile.
+ * still count, otherwise in halves.
  */
-static bool
+static void
 append_checked(Flush *flush, int first, int end)
 {
 	GatheredKeys *keys = flush->gather->keys;
@@ -250,8 +241,8 @@ append_checked(Flush *flush, int first, int end)
 
 	Assert(n > 0 && end <= flush->gather->nkeys);
 	if (n == 1)
-		return append_one(flush, first);
-	if (hyb_unique_enter_all(flush->ix, tickets, n))
+		append_one(flush, first);
+	else if (hyb_unique_enter_all(flush->ix, tickets, n))
 	{
 		while (first < end)
 		{
@@ -260,12 +251,15 @@ append_checked(Flush *flush, int first, int end)
 				hyb_unique_appended(&keys->ticket[first]);
 		}
 		hyb_unique_leave_all(tickets, n);
-		return true;
 	}
-	return append_checked(flush, first, middle) && append_checked(flush, middle, end);
+	else
+	{
+		append_checked(flush, first, middle);
+		append_checked(flush, middle, end);
+	}
 }
 
-/* For an index that is not unique: runs no users' code before all are in the log. */
+/* Runs no users' code before all are in the log. */
 static void
 append_all(HybIndex *ix, Relation heap, HybGather *gather)
 {
@@ -280,11 +274,10 @@ append_all(HybIndex *ix, Relation heap, HybGather *gather)
 		first++;
 	while (gather->nkeys == 0 && gather->done < gather->len)
 		append_some(&flush, gather->len);
-	if (first == gather->nkeys || append_checked(&flush, first, gather->nkeys))
-	{
-		Assert(gather->done == gather->len);
-		forget(gather);
-	}
+	if (first < gather->nkeys)
+		append_checked(&flush, first, gather->nkeys);
+	Assert(gather->done == gather->len);
+	forget(gather);
 	if (flush.full)
 		hyb_merge_after_full_page(ix);
 }
@@ -487,8 +480,12 @@ hyb_gather_flush(Oid indexid)
 bool
 hyb_gather_possible(const HybIndex *ix, Relation heap)
 {
-	/* where keys have no hash, any two may be equal */
-	return (!ix->rel->rd_index->indisunique || ix->desc->exact) &&
+	/*
+	 * Where keys have no hash, any two may be equal.  When keys are compared
+	 * again no users' code may run.
+	 */
+	return (!ix->rel->rd_index->indisunique ||
+			(ix->desc->exact && ix->desc->pure != HYB_IMPURE)) &&
 		!ix->rel->rd_index->indisexclusion &&
 		!ix->desc->has_encoded &&
 		heap->rd_tableam == GetHeapamTableAmRoutine() &&
