@@ -193,7 +193,7 @@ check_again(const Flush *flush, int number, HybUniqueTicket *ticket)
 	header = hyb_delta_whole_header(place);
 	entry.len = header.len;
 	entry.tid = header.tid;
-	entry.bytes = memcpy(palloc(entry.len), place + header.size, entry.len);
+	entry.bytes = place + header.size;
 	entry.keylen = hyb_key_split(desc, entry.bytes, entry.len, desc->nkeys, vals);
 	for (int i = 0; i < desc->nkeys; i++)
 	{
