@@ -360,17 +360,15 @@ do_share(void *arg)
 }
 
 /*
- * Before 17 there are no subtransactions in parallel mode, that is in VACUUM.  Citus
- * answers each by a savepoint on its connections, and one that rows are copied to does
- * not take that: the session would end.  Without Citus any role can set that name.
+ * Citus answers each subtransaction by a savepoint on its connections, and one that
+ * rows are copied to does not take that: the session would end.  Without Citus any role
+ * can set that name.
  */
 static bool
-may_begin_subtransaction(void)
+is_beside_citus(void)
 {
-	bool		citus = GetConfigOption("citus.version", true, false) != NULL &&
+	return GetConfigOption("citus.version", true, false) != NULL &&
 		(GetConfigOptionFlags("citus.version", true) & GUC_CUSTOM_PLACEHOLDER) == 0;
-
-	return HYB_SUBTRANSACTIONS_ALLOWED() && !citus;
 }
 
 /* A worker tries again, and this session does later. */
@@ -393,8 +391,9 @@ note_setback(HybIndex *ix, const ErrorData *error)
 /*
  * Work for the index must not fail the statement that happens to do it.  A
  * subtransaction gives back what the work has locked and pinned; no caller has an
- * LWLock.  A cancel is meant for the statement, and so is a timeout.  Without
- * subtransactions workers do all of the work.
+ * LWLock.  A cancel is meant for the statement, and so is a timeout.  Before 17
+ * there are no subtransactions in parallel mode, that is in VACUUM: it only asks
+ * for a worker there (hyb_merge_ask_if_wanted).  Beside Citus workers do all of the work.
  */
 static void
 share_work(HybIndex *ix, bool catch_up)
@@ -406,10 +405,10 @@ share_work(HybIndex *ix, bool catch_up)
 	ErrorData  *error;
 
 	HYB_ASSERT_NO_LWLOCK();
-	if (RecoveryInProgress() ||
+	if (RecoveryInProgress() || !HYB_SUBTRANSACTIONS_ALLOWED() ||
 		(setback->wait_ms > 0 && GetCurrentTimestamp() < setback->until))
 		return;
-	if (!may_begin_subtransaction())
+	if (is_beside_citus())
 	{
 		consider(ix, false);
 		return;
