@@ -30,10 +30,22 @@ BEGIN
 	EXECUTE format('INSERT INTO %I SELECT hashint8extended((random() * 1e15)::int8, 0), md5(g::text || random()) FROM generate_series(1, %s) g', name, n);
 END
 \$\$;
+CREATE FUNCTION fill_locked(name text, n int, times int DEFAULT 1) RETURNS void LANGUAGE plpgsql AS \$\$
+BEGIN
+	EXECUTE format('LOCK TABLE %I', name);
+	FOR i IN 1 .. times LOOP
+		PERFORM fill(name, n);
+	END LOOP;
+END
+\$\$;
 CREATE VIEW files AS
 	SELECT c.relname, relnamespace, s.* FROM pg_class c JOIN pg_am a ON a.oid = c.relam AND amname = 'hybrid',
 		hybrid_index_stats(c.oid) s;
 SQL
+
+# fill_locked keeps workers away until it commits.  On a busy machine a statement may
+# pause for longer than quiet_time.  A merge of its first rows would be right, but the
+# rest may be too few for another one.
 
 # Pages of a table's indexes.
 sub pages { return value_of($node, "sum(total_pages) FROM files WHERE relname ~ '^$_[0]_[ks]\$'"); }
@@ -68,7 +80,7 @@ $node->safe_psql('postgres', "SELECT fill('loaded', 500)") foreach 1 .. 60;
 # from here on only what is quiet is merged
 $node->append_conf('postgresql.conf', 'hybridindex.merge_floor = 1000000');
 $node->reload;
-$node->safe_psql('postgres', "SELECT fill('loaded', 4000)");
+$node->safe_psql('postgres', "SELECT fill_locked('loaded', 27000)");
 my $before = pages('loaded');
 comes_to_rest('loaded', 'loaded');
 my $after = pages('loaded');
@@ -79,7 +91,7 @@ no_worker($node, 'the worker leaves');
 
 # few rows, which no merge was asked for
 $node->safe_psql('postgres', "SELECT make('small')");
-$node->safe_psql('postgres', "SELECT fill('small', 200)") foreach 1 .. 135;
+$node->safe_psql('postgres', "SELECT fill_locked('small', 200, 135)");
 comes_to_rest('few rows', 'small');
 
 # ---- while rows come ----
@@ -108,12 +120,15 @@ is(value_of($node, "sum(written_bytes) FROM files WHERE relname ~ '^loaded'"), $
 
 $node->safe_psql('postgres', "SELECT make('whole')");
 $node->safe_psql('postgres', 'ALTER TABLE whole SET (vacuum_truncate = off)');
-$node->safe_psql('postgres', "SELECT fill('whole', 27000)");
+$node->safe_psql('postgres', "SELECT fill_locked('whole', 27000)");
 ok($node->poll_query_until('postgres', "SELECT bool_and(dynamic_entries = 0) FROM files WHERE relname ~ '^whole'"),
 	'a table whose files are not to be cut: merged');
 my $length = pages('whole');
 
-# a transaction that has read the indexes holds the cut up, and nothing else
+# A transaction that has read the indexes holds the cut up, and nothing else.  The table
+# cannot be locked beside it.
+$node->append_conf('postgresql.conf', 'hybridindex.quiet_time = 2000');
+$node->reload;
 $node->safe_psql('postgres', "SELECT make('held')");
 my $reader = $node->background_psql('postgres');
 $reader->query_safe('BEGIN');
@@ -121,7 +136,7 @@ $reader->query_safe("SET enable_seqscan = off; SELECT count(k) FROM held WHERE k
 $node->safe_psql('postgres', "SELECT fill('held', 27000)");
 ok($node->poll_query_until('postgres', "SELECT bool_and(dynamic_entries = 0) FROM files WHERE relname ~ '^held'"),
 	'a session has the indexes open: merged');
-select(undef, undef, undef, 1.0);
+select(undef, undef, undef, 3.0);
 my $held = pages('held');
 $reader->query_safe('COMMIT');
 $reader->quit;
@@ -129,12 +144,14 @@ comes_to_rest('held no more', 'held');
 cmp_ok(pages('held'), '<', $held, 'the file shrinks when the session is gone');
 is(pages('whole'), $length, 'the table whose files are not to be cut has them whole');
 sound('whole', 'whole');
+$node->append_conf('postgresql.conf', 'hybridindex.quiet_time = 300');
+$node->reload;
 
 # turned off
 $node->append_conf('postgresql.conf', 'hybridindex.quiet_time = -1');
 $node->reload;
 $node->safe_psql('postgres', "SELECT make('off')");
-$node->safe_psql('postgres', "SELECT fill('off', 27000)");
+$node->safe_psql('postgres', "SELECT fill_locked('off', 27000)");
 $node->safe_psql('postgres', 'VACUUM off');
 no_worker($node, 'the worker leaves');
 is(value_of($node, "sum(dynamic_entries) FROM files WHERE relname ~ '^off_'"), '54000', 'turned off');
@@ -151,7 +168,7 @@ comes_to_rest('VACUUM asks', 'off');
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
 	$node->reload;
 	$node->safe_psql('postgres', "SELECT make('away')");
-	$node->safe_psql('postgres', "SELECT fill('away', 27000)");
+	$node->safe_psql('postgres', "SELECT fill_locked('away', 27000)");
 	comes_to_rest('no synchronous standby', 'away');
 	is(value_of($node, "count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"), '0', 'no worker waits for it');
 	$node->append_conf('postgresql.conf', "synchronous_standby_names = ''");
@@ -173,7 +190,7 @@ SKIP:
 		$node->safe_psql('postgres', "SELECT make('$table')");
 		$node->safe_psql('postgres', "DROP INDEX ${table}_s");
 		attach_point($node, $point);
-		$node->safe_psql('postgres', "SELECT fill('$table', 27000)");
+		$node->safe_psql('postgres', "SELECT fill_locked('$table', 27000)");
 		ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'hybrid-$point'"),
 			"$table: held at $point");
 		return;
@@ -221,7 +238,7 @@ SKIP:
 	$node->safe_psql('postgres', "SELECT fill('rows', 3000)");
 	$let_go->('quiet-moved');
 	same_answers($node, 'rows came before the cut', { 'SELECT k FROM rows ORDER BY k' => 'order' }, ['rows']);
-	$node->safe_psql('postgres', "SELECT fill('rows', 27000)");
+	$node->safe_psql('postgres', "SELECT fill_locked('rows', 27000)");
 	ok($node->poll_query_until('postgres', "$rests 'rows_k'"), 'the file shrinks the next time');
 	same_answers($node, 'it shrank', { 'SELECT k FROM rows ORDER BY k' => 'order' }, ['rows']);
 
@@ -236,7 +253,7 @@ SKIP:
 		kill 'KILL', $pid;
 		wait_for_restart($node, $from);
 		same_answers($node, "killed at $point", { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);
-		$node->safe_psql('postgres', "SELECT fill('$table', 27000)");
+		$node->safe_psql('postgres', "SELECT fill_locked('$table', 27000)");
 		ok($node->poll_query_until('postgres', "$rests '${table}_k'"), 'the file shrinks the next time');
 		same_answers($node, "after a kill at $point", { "SELECT k FROM $table ORDER BY k" => 'order' }, [$table]);
 	}
