@@ -111,9 +111,11 @@ add_input_types(List *types, Oid operator)
 	return list_append_unique_oid(list_append_unique_oid(types, left), right);
 }
 
+/* A tree_walker_callback; the context is a List **. */
 static bool
-collect_types(Node *node, List **types)
+collect_types(Node *node, void *context)
 {
+	List	  **types = context;
 	ListCell   *lc;
 
 	if (node == NULL)
@@ -126,8 +128,8 @@ collect_types(Node *node, List **types)
 		foreach(lc, ((RowCompareExpr *) node)->opnos)
 			* types = add_input_types(*types, lfirst_oid(lc));
 	else if (IsA(node, Query))
-		return query_tree_walker((Query *) node, collect_types, types, 0);
-	return expression_tree_walker(node, collect_types, types);
+		return query_tree_walker((Query *) node, collect_types, context, 0);
+	return expression_tree_walker(node, collect_types, context);
 }
 
 /*
