@@ -27,7 +27,7 @@ BEGIN
 END $$;
 SELECT * FROM searches();
 -- by the one key: the other one's checks search
-SELECT update_all('id = 2 * $1');
+SELECT update_all('id = 2 * $1::int8');
 SELECT id <= 2 AS id, s FROM searches();
 SELECT update_all('s = ''key '' || $1');
 SELECT id, s <= 1002 AS s FROM searches();
