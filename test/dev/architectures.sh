@@ -58,17 +58,36 @@ provide_root() {
 	mv "$root.new" "$root"
 }
 
-# test_architecture ARCH ARGUMENT...: ./dev test for an architecture whose root is there.
+# provide_cross_server ARCH VERSION: have a server with assertions and injection points
+# for an architecture whose root is there.  It does without libraries that roots lack.
+provide_cross_server() (
+	prefix=$architectures_cache/$1-pg$2
+	[ ! -d "$prefix" ] || exit 0
+	require_to_build_server
+	scratch_directory
+	fetch_server_source "$2"
+	choose_assertions
+	say "building PostgreSQL $2 $kind for $1"
+	export QEMU_LD_PREFIX="$architectures_cache/$1"
+	export LZ4_CFLAGS=' ' LZ4_LIBS=-llz4 ICU_CFLAGS=' ' ICU_LIBS='-licui18n -licuuc -licudata'
+	make_server --host="$triplet" CC="$architectures_cache/$1/gcc" CFLAGS='-O1 -g' --enable-cassert $points \
+		--without-readline --without-zlib --with-system-tzdata=/usr/share/zoneinfo
+)
+
+# test_architecture ARCH ARGUMENT...: ./dev test for an architecture whose root is there,
+# and $server's, if that is a version.
 # The user that owns servers may not be able to enter the cache, so the libraries that
 # it reads are linked to elsewhere.  A warning of the compiler is an error.  TAP tests
 # read pages by the byte order of their Perl.
 test_architecture() {
 	root=$architectures_cache/$1
+	pg_config=$(echo "$root"/usr/lib/postgresql/*/bin/pg_config)
+	[ -z "$server" ] || pg_config=$root-pg$server/bin/pg_config
 	shift
 	rm -rf "$work/root"
 	mkdir "$work/root"
 	cp -al "$root/." "$work/root" 2>/dev/null || cp -a "$root/." "$work/root"
-	run env -u HYBRID_SERVER PG_CONFIG="$(echo "$root"/usr/lib/postgresql/*/bin/pg_config)" \
+	run env -u HYBRID_SERVER PG_CONFIG="$pg_config" \
 		QEMU_LD_PREFIX="$work/root" HARNESS_PERL="$work/root/usr/bin/perl" COPT=-Werror \
 		MAKEFLAGS="CC=$root/gcc SANITIZE=-fsanitize=undefined\ -fno-sanitize-recover=undefined" \
 		UNIT="${UNIT:-$(tests_of unit | tr '\n' ' ')}" PG_TEST_TIMEOUT_DEFAULT=1800 \
@@ -77,10 +96,16 @@ test_architecture() {
 }
 
 cmd_architectures() {
-	architectures=
+	architectures= server=
 	while [ $# -gt 0 ] && [ "$1" != --tests ]; do
-		name_architecture "$1"
-		architectures="$architectures $1"
+		if [ "$1" = --server ]; then
+			[ $# -ge 2 ] || die "usage: ./dev architectures --server VERSION"
+			server=$2
+			shift
+		else
+			name_architecture "$1"
+			architectures="$architectures $1"
+		fi
 		shift
 	done
 	architectures=${architectures:-s390x arm64}
@@ -93,6 +118,7 @@ cmd_architectures() {
 		require_architecture "$architecture"
 		register_architecture
 		provide_root "$architecture"
+		[ -z "$server" ] || provide_cross_server "$architecture" "$server" || return
 	done
 	work=$(mktemp -d "${TMPDIR:-/tmp}/hybridindex.XXXXXX")
 	at_end cleanup

@@ -88,41 +88,56 @@ build_server() {
 	prefix=$server_cache/pg$version${plain:+-plain}
 	require_to_build_server
 	scratch_directory
-	fetch_source "$version" "$scratch"
-
-	# Debian puts modules of the server outside the prefix, where its packages
-	# have theirs.  Ours belong to this server only.
-	debian_pkglibdir='/usr/lib/postgresql/@PG_MAJORVERSION@/lib'
-	grep -q ":= $debian_pkglibdir\$" "$source/src/Makefile.global.in" ||
-		die "the source of postgresql-$version does not set pkglibdir as expected"
-	sed -i "s|:= $debian_pkglibdir\$|:= \$(pkglibdir)/postgresql|" "$source/src/Makefile.global.in"
-
-	points=''
+	fetch_server_source "$version"
 	if [ -n "$plain" ]; then
-		assertions='' flags='-O2 -g' kind='without assertions'
+		points='' kind='without assertions'
+		set -- CFLAGS='-O2 -g'
 	else
 		tell_sanitizer "$source/src/include/utils/memdebug.h"
-		assertions=--enable-cassert flags='-O1 -g -fno-omit-frame-pointer' kind='with assertions'
-		if [ -d "$source/src/test/modules/injection_points" ]; then
-			points=--enable-injection-points kind="$kind and injection points"
-		fi
+		choose_assertions
+		set -- CFLAGS='-O1 -g -fno-omit-frame-pointer' --enable-cassert $points
 	fi
 	say "building PostgreSQL $version $kind"
+	make_server --with-zstd "$@"
+}
+
+# fetch_server_source VERSION: what make_server makes.  Debian puts modules of the
+# server outside the prefix, where its packages have theirs.  Ours belong to this
+# server only.
+fetch_server_source() {
+	fetch_source "$1" "$scratch"
+	debian_pkglibdir='/usr/lib/postgresql/@PG_MAJORVERSION@/lib'
+	grep -q ":= $debian_pkglibdir\$" "$source/src/Makefile.global.in" ||
+		die "the source of postgresql-$1 does not set pkglibdir as expected"
+	sed -i "s|:= $debian_pkglibdir\$|:= \$(pkglibdir)/postgresql|" "$source/src/Makefile.global.in"
+}
+
+# Set $kind, and $points to the option if the server in $source has injection points.
+choose_assertions() {
+	points='' kind='with assertions'
+	if [ -d "$source/src/test/modules/injection_points" ]; then
+		points=--enable-injection-points kind="$kind and injection points"
+	fi
+}
+
+# make_server [OPTION...]: configure the server in $source with these options, build it,
+# and have it in $prefix; with $points, the module for its injection points too.
+make_server() {
 	mkdir "$scratch/build"
 	jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 	(
 		# programs and modules use the server's libpq, wherever they are copied to
 		cd "$scratch/build" &&
-		"$source/configure" --prefix="$prefix" $assertions --enable-debug \
-			--enable-tap-tests $points --with-lz4 --with-zstd --with-icu --without-llvm \
+		"$source/configure" --prefix="$prefix" --enable-debug \
+			--enable-tap-tests --with-lz4 --with-icu --without-llvm \
 			--disable-rpath LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib:\$\$ORIGIN/..' -Wl,-z,dynamic-undefined-weak" \
-			CFLAGS="$flags" &&
+			"$@" &&
 		make -j"$jobs" world-bin &&
 		make DESTDIR="$scratch/installed" install-world-bin &&
 		{ [ -z "$points" ] || make -C src/test/modules/injection_points DESTDIR="$scratch/installed" install; }
 	) >"$scratch/build.log" 2>&1 || {
 		tail -40 "$scratch/build.log"
-		die "the build of PostgreSQL $version failed"
+		die "the build of ${source##*/} failed"
 	}
 	mkdir -p "$server_cache"
 	rm -rf "$prefix"
@@ -223,7 +238,7 @@ copy_server() {
 	copy_directory -P "$("$original" --pkglibdir)"
 	copy_directory -P "$("$original" --sharedir)"
 	case $("$original" --libdir) in
-		/lib/* | /usr/lib | /usr/lib/* | "$architectures_cache"/*) link_directory "$("$original" --libdir)" ;;
+		/lib/* | /usr/lib | /usr/lib/* | "$architectures_cache"/*/usr/lib/*) link_directory "$("$original" --libdir)" ;;
 		*) copy_directory -P "$("$original" --libdir)" ;;
 	esac
 	# only we read these, not the user that owns servers
