@@ -144,8 +144,6 @@ comes_to_rest('held no more', 'held');
 cmp_ok(pages('held'), '<', $held, 'the file shrinks when the session is gone');
 is(pages('whole'), $length, 'the table whose files are not to be cut has them whole');
 sound('whole', 'whole');
-$node->append_conf('postgresql.conf', 'hybridindex.quiet_time = 300');
-$node->reload;
 
 # turned off
 $node->append_conf('postgresql.conf', 'hybridindex.quiet_time = -1');
