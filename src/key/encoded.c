@@ -343,6 +343,9 @@ estimate_size(const HybHope *hope, const HybEncodedKeys *keys, const uint32 *ord
 	uint64		whole = 0;
 	double		bits = 0;
 
+	/* the first keys may be empty */
+	hyb_buf_reserve(&forms[0], 1);
+	hyb_buf_reserve(&forms[1], 1);
 	for (uint32 i = 0; i < keys->n; i++)
 	{
 		HybBuf	   *form = &forms[i % 2];
