@@ -28,6 +28,10 @@ my $limit = $ENV{HYBRID_TEST_LIMIT} // 900;
 $SIG{ALRM} = sub { alarm 60; die "time limit of $limit seconds (HYBRID_TEST_LIMIT) exceeded" };
 alarm $limit;
 
+# Databases get the collation of LANG, since the server's modules unset LC_ALL.  Tests
+# expect that it does not order text as "C" does, by bytes.
+$ENV{LANG} = 'C.UTF-8' if ($ENV{LANG} // 'C') =~ /^(?:C|POSIX|)$/;
+
 my $root = dirname(dirname(abs_path(__FILE__)));
 
 sub test_root { return $root; }
