@@ -33,6 +33,7 @@ sub objects
 # ---- which library is it? ----
 
 my ($release) = slurp_file(test_root() . '/META.json') =~ /"version": "(\d+\.\d+\.\d+)"/;
+my ($version) = slurp_file(test_root() . '/hybridindex.control') =~ /^default_version = '(.*)'$/m;
 is($node->safe_psql('postgres', 'SELECT hybrid_version()'), $release, 'the version of the release');
 SKIP:
 {
@@ -57,7 +58,7 @@ EOF
 like(verbose_error('postgres', q(SELECT hybrid_merge('t_k'))), $older, 'an older library under the objects of a newer script');
 is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE k < 100'), '99', 'what it has works');
 like(verbose_error('postgres', q(ALTER EXTENSION hybridindex UPDATE TO '0.9')),
-	qr/22023: extension "hybridindex" has no update path from version "1.0" to version "0.9"/, 'there is no way back');
+	qr/22023: extension "hybridindex" has no update path from version "$version" to version "0.9"/, 'there is no way back');
 
 # ---- scripts that are cut off ----
 
@@ -67,16 +68,16 @@ SKIP:
 
 	my $place = PostgreSQL::Test::Utils::tempdir();
 	my $share = `pg_config --sharedir` =~ s/\n//r;
-	my $script = slurp_file("$share/extension/hybridindex--1.0.sql");
+	my $script = slurp_file("$share/extension/hybridindex--$version.sql");
 	my (@accepted, @left);
 
 	mkdir("$place/extension") or die "mkdir: $!";
 	append_to_file("$place/extension/hybridindex.control", slurp_file("$share/extension/hybridindex.control"));
-	append_to_file("$place/extension/hybridindex--1.0--1.1.sql",
+	append_to_file("$place/extension/hybridindex--$version--tomorrow.sql",
 		q(CREATE FUNCTION first() RETURNS int LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION tomorrow() RETURNS int AS 'MODULE_PATHNAME', 'hybrid_of_tomorrow' LANGUAGE C;
 ));
-	append_to_file("$place/extension/hybridindex--1.0.sql", $script);
+	append_to_file("$place/extension/hybridindex--$version.sql", $script);
 	$node->append_conf('postgresql.conf', "extension_control_path = '$place'");
 	$node->reload;
 
@@ -96,9 +97,9 @@ CREATE FUNCTION tomorrow() RETURNS int AS 'MODULE_PATHNAME', 'hybrid_of_tomorrow
 
 	$node->safe_psql('cut', 'CREATE EXTENSION hybridindex');
 	my $whole = objects('cut');
-	like(verbose_error('cut', q(ALTER EXTENSION hybridindex UPDATE TO '1.1')), $older, 'an upgrade script fails in the middle');
+	like(verbose_error('cut', q(ALTER EXTENSION hybridindex UPDATE TO 'tomorrow')), $older, 'an upgrade script fails in the middle');
 	is($node->safe_psql('cut', q(SELECT extversion, (SELECT count(*) FROM pg_proc WHERE proname = 'first') FROM pg_extension WHERE extname = 'hybridindex')),
-		'1.0|0', 'and changes nothing');
+		"$version|0", 'and changes nothing');
 	is(objects('cut'), $whole, 'all objects are still there');
 }
 

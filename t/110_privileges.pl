@@ -28,6 +28,8 @@ my %hybrid = (object => 'm_h', other => { 'm' => '42809', 'm_b' => '42809', 'p_h
 my %btree = (object => 'm_b', other => { 'm' => '42809', 'm_h' => '42809', 'p_h' => '42809', '0' => '42P01', '4000000000' => '42P01' });
 my %convert = (object => 'm_b', rights => ['owner'], other => { 'm' => '42809', '0' => '42704', '4000000000' => '42704' });
 my %revert = (%convert, object => 'm_h');
+# there is no such access method before 16
+my %hot = $node->pg_version >= 16 ? %convert : ();
 my %table = (object => 'm', rights => ['owner'], other => { 'm_h' => '42809', 'v' => '42809', '0' => '42P01', '4000000000' => '42P01' });
 my %schema = (object => 'mat', rights => ['schemer'], locked => '00000', other => { 'pg_catalog' => '0A000', 'pg_toast' => '0A000', '0' => '3F000', '4000000000' => '3F000' });
 
@@ -45,6 +47,8 @@ my %members = (
 	'hybrid_revert(regclass)' => { %revert, call => 'SELECT hybrid_revert(%s)' },
 	'hybrid_convert_concurrently(regclass,text)' => { %convert, call => 'CALL hybrid_convert_concurrently(%s)' },
 	'hybrid_revert_concurrently(regclass)' => { %revert, call => 'CALL hybrid_revert_concurrently(%s)' },
+	'hybrid_convert_hot(regclass)' => { %hot, call => 'SELECT hybrid_convert_hot(%s)' },
+	'hybrid_convert_hot_concurrently(regclass)' => { %hot, call => 'CALL hybrid_convert_hot_concurrently(%s)' },
 	'hybrid_convert_table(regclass)' => { %table, call => 'CALL hybrid_convert_table(%s)' },
 	'hybrid_revert_table(regclass)' => { %table, call => 'CALL hybrid_revert_table(%s)' },
 	'hybrid_convert_schema(regnamespace)' => { %schema, call => 'CALL hybrid_convert_schema(%s)' },

@@ -27,7 +27,8 @@ if ($node->pg_version < 18)
 # ---- the scripts ----
 
 my $share = `pg_config --sharedir` =~ s/\n//r;
-my $script = slurp_file("$share/extension/hybridindex--1.0.sql");
+my ($version) = slurp_file("$share/extension/hybridindex.control") =~ /^default_version = '(.*)'$/m;
+my $script = slurp_file("$share/extension/hybridindex--$version.sql");
 my $row = qr/^CREATE FUNCTION (\w+)\(([^;]*?)\)\nRETURNS (?:SETOF )?record$/m;
 
 # Functions that return rows: the last column of each, and the types of its arguments.
@@ -50,7 +51,7 @@ $older =~ s/, p\.started$//m or die 'hybrid_merge_progress';
 $older =~ s/^\s*WHEN 'impossible' THEN e\.trie_obstacle\n//m or die 'hybrid_advice';
 my $newer = $script =~ s/$row/$& =~ s{\)\n(?=RETURNS)}{,\n\tOUT of_tomorrow text)\n}r/ger;
 $newer =~ s/, p\.started$/, p.started, p.of_tomorrow/m or die 'hybrid_merge_progress';
-$newer =~ s/ AS reason$/ AS reason, e.of_tomorrow/m or die 'hybrid_advice';
+$newer =~ s/ AS hot_updates$/ AS hot_updates, e.of_tomorrow/m or die 'hybrid_advice';
 
 # How docs/extending.md adds columns to rows and views.
 sub update_script

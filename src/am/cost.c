@@ -20,6 +20,7 @@
 
 #include <math.h>
 
+#include "access/amapi.h"
 #include "access/genam.h"
 #include "access/stratnum.h"
 #include "am/am.h"
@@ -86,6 +87,7 @@ typedef struct Sizes
 								 * search for one key reads */
 	bool		truncated;		/* leaves of the oldest level do not keep keys */
 	int			height;			/* pages on the way down all levels */
+	bool		chains;			/* of hybrid_hot */
 } Sizes;
 
 /* What a scan does. */
@@ -416,6 +418,7 @@ read_sizes(const IndexOptInfo *index, Sizes *sizes)
 		Buffer		buf = ReadBuffer(rel, HYB_METAPAGE_BLKNO);
 		const HybMetaPage *meta = hyb_page_meta(BufferGetPage(buf));
 
+		sizes->chains = HYB_IS_SUMMARIZING(rel);
 		LockBuffer(buf, BUFFER_LOCK_SHARE);
 		if (hyb_meta_is_readable(BufferGetPage(buf)))
 		{
@@ -575,15 +578,10 @@ levels_cost(PlannerInfo *root, const IndexOptInfo *index,
 						 loop_count) * costs->spc_random_page_cost;
 }
 
-/*
- * If leaves do not keep keys, conditions on later columns are checked in the rows
- * of the table.  This charges for the rows that do not satisfy them.
- */
+/* Charges for rows of the table that the index looks at. */
 static Cost
-excluded_rows_cost(PlannerInfo *root, const IndexOptInfo *index,
-				   const ScanWork *work, double loop_count)
+looking_cost(PlannerInfo *root, const IndexOptInfo *index, double rows, double loop_count)
 {
-	double		rows = work->searches * work->entries * (1 - work->share);
 	double		pages;
 	double		random_page_cost;
 
@@ -593,6 +591,33 @@ excluded_rows_cost(PlannerInfo *root, const IndexOptInfo *index,
 	pages = index_pages_fetched(rows * loop_count, index->rel->pages,
 								(double) index->pages, root) / loop_count;
 	return pages * random_page_cost + rows * cpu_tuple_cost;
+}
+
+/*
+ * If leaves do not keep keys, conditions on later columns are checked in the rows
+ * of the table: of those that do not satisfy them, for nothing.
+ */
+static double
+excluded_rows(const ScanWork *work)
+{
+	return work->searches * work->entries * (1 - work->share);
+}
+
+/*
+ * Stale entries of hybrid_hot lead to rows for nothing.  Of the others a scan looks at
+ * rows that the executor looks at again.
+ */
+static Cost
+chains_cost(PlannerInfo *root, const IndexPath *path, const GenericCosts *costs,
+			const Sizes *sizes, double loop_count)
+{
+	const IndexOptInfo *index = path->indexinfo;
+	double		entries = costs->num_sa_scans * costs->numIndexTuples;
+	double		stale = (sizes->static_entries + sizes->log_entries) /
+		Max(index->rel->tuples, 1) - 1;
+
+	return looking_cost(root, index, entries * Max(stale, 0), loop_count) +
+		(path->path.pathtype == T_IndexScan ? entries * cpu_tuple_cost : 0);
 }
 
 /* So many parameters because the server calls it with them. */
@@ -640,7 +665,10 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 					loop_count) +
 		reading_cost(root, path, &costs, &sizes);
 	if (sizes.truncated)
-		costs.indexTotalCost += excluded_rows_cost(root, &sized_index, &work, loop_count);
+		costs.indexTotalCost += looking_cost(root, &sized_index, excluded_rows(&work),
+											 loop_count);
+	if (sizes.chains)
+		costs.indexTotalCost += chains_cost(root, path, &costs, &sizes, loop_count);
 
 	Assert(costs.indexStartupCost >= 0 && costs.indexTotalCost >= 0);
 	Assert(costs.indexSelectivity >= 0 && costs.indexSelectivity <= 1);

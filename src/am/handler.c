@@ -40,6 +40,9 @@ HYB_MODULE_MAGIC("hybridindex", HYB_VERSION);
 
 PG_FUNCTION_INFO_V1(hybridhandler);
 PG_FUNCTION_INFO_V1(hybrid_version);
+#ifdef HYB_HAVE_SUMMARIZING
+PG_FUNCTION_INFO_V1(hybrid_hot_handler);
+#endif
 
 extern PGDLLEXPORT void _PG_init(void);
 
@@ -161,6 +164,33 @@ hybridhandler(PG_FUNCTION_ARGS)
 		hyb_conflict_loaded();
 	HYB_RETURN_ROUTINE(routine);
 }
+
+#ifdef HYB_HAVE_SUMMARIZING
+/*
+ * hybrid_hot: updates of its columns may be HOT, and its entries lead to HOT chains.  What
+ * trusts an entry without looking at the row it cannot do: uniqueness and index-only
+ * scans.  It has no marks, since the planner can do without them, and no CLUSTER.
+ */
+Datum
+hybrid_hot_handler(PG_FUNCTION_ARGS)
+{
+	static IndexAmRoutine hot;
+
+	hot = routine;
+	hot.amsummarizing = true;
+	hot.amcanunique = false;
+	hot.amclusterable = false;
+	hot.amcaninclude = false;
+#ifdef HYB_HAVE_PARALLEL_BUILD
+	hot.amcanbuildparallel = false;
+#endif
+	hot.amcanreturn = NULL;
+	hot.amgettuple = hyb_chains_gettuple;
+	hot.ammarkpos = NULL;
+	hot.amrestrpos = NULL;
+	HYB_RETURN_ROUTINE(hot);
+}
+#endif
 
 Datum
 hybrid_version(PG_FUNCTION_ARGS)

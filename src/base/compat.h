@@ -26,11 +26,16 @@
  *
  * HYB_ATTRMAP_BY_NAME and HYB_ROOT_TO_PARTITION: columns of partitions; need
  * access/attmap.h and executor/executor.h.
+ *
+ * HYB_HAVE_SUMMARIZING: updates of columns that only such indexes have may be HOT.
+ * HYB_IS_SUMMARIZING needs access/amapi.h and utils/rel.h.
  */
 #if PG_VERSION_NUM >= 160000
 #include "storage/relfilelocator.h"
 #include "varatt.h"
 typedef RelFileNumber HybFileNumber;
+#define HYB_HAVE_SUMMARIZING
+#define HYB_IS_SUMMARIZING(index) ((index)->rd_indam->amsummarizing)
 #define HYB_RELATION_FILENUMBER(rel) ((rel)->rd_locator.relNumber)
 #define HYB_RELATION_SPACE(rel) ((rel)->rd_locator.spcOid)
 #define HYB_RELATION_DB(rel) ((rel)->rd_locator.dbOid)
@@ -50,6 +55,7 @@ typedef RelFileNumber HybFileNumber;
 #else
 #include "storage/relfilenode.h"
 typedef Oid HybFileNumber;
+#define HYB_IS_SUMMARIZING(index) false
 #define HYB_RELATION_FILENUMBER(rel) ((rel)->rd_node.relNode)
 #define HYB_RELATION_SPACE(rel) ((rel)->rd_node.spcNode)
 #define HYB_RELATION_DB(rel) ((rel)->rd_node.dbNode)

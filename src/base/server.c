@@ -29,17 +29,37 @@
 #include "utils/resowner.h"
 #include "utils/syscache.h"
 
+static Oid
+method_of_index(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	Oid			result;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	result = ((Form_pg_class) GETSTRUCT(tuple))->relam;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
 bool
 hyb_index_is_of(Oid index, Oid access_method)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	bool		result;
+	return OidIsValid(access_method) && method_of_index(index) == access_method;
+}
 
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = ((Form_pg_class) GETSTRUCT(tuple))->relam == access_method;
-	ReleaseSysCache(tuple);
-	return result;
+bool
+hyb_is_our_method(Oid access_method)
+{
+	return access_method >= FirstNormalObjectId &&
+		(access_method == get_index_am_oid("hybrid", true) ||
+		 access_method == get_index_am_oid("hybrid_hot", true));
+}
+
+bool
+hyb_index_is_ours(Oid index)
+{
+	return hyb_is_our_method(method_of_index(index));
 }
 
 List *

@@ -19,6 +19,10 @@
 /* Does the index have this access method?  False if the index is gone. */
 extern bool hyb_index_is_of(Oid index, Oid access_method);
 
+/* Is this the access method of our indexes: hybrid or hybrid_hot? */
+extern bool hyb_is_our_method(Oid access_method);
+extern bool hyb_index_is_ours(Oid index);
+
 /*
  * Returns the rows of pg_index that have `oid` in this column, indexrelid or indrelid:
  * FormData_pg_index up to indkey.  A snapshot of NULL is the catalogs'.  Unlike the

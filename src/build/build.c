@@ -52,6 +52,12 @@ hyb_trie_obstacle(Relation index, const HybKeyDesc *desc, HybTrieObstacle *obsta
 		obstacle->hint = "Rows are visited for every entry of such an index: leave the columns out.";
 		return true;
 	}
+	if (desc->chains)
+	{
+		obstacle->detail = "The table does not have the keys of all entries.";
+		obstacle->hint = "Use layout = columnar.";
+		return true;
+	}
 	obstacle->detail = hyb_not_heap(index->rd_index->indrelid);
 	if (obstacle->detail != NULL)
 	{
@@ -359,6 +365,23 @@ warn_of_few_filters(const HybIndex *ix, const HybBuildWritten *written)
 
 /* ---- the build ---- */
 
+/* Only what the server does not refuse by itself. */
+static void
+check_chains_possible(Relation heap, const struct IndexInfo *info)
+{
+	if (info->ii_ExclusionOps != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" does not support exclusion constraints",
+						"hybrid_hot")));
+	if (heap->rd_tableam != GetHeapamTableAmRoutine())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"%s\" does not support table \"%s\"",
+						"hybrid_hot", RelationGetRelationName(heap)),
+				 errdetail_internal("%s", hyb_not_heap(RelationGetRelid(heap)))));
+}
+
 /* Writes internal nodes, and the tree's place into the metapage. */
 static void
 install_build(HybIndex *ix, const HybBuildWritten *written)
@@ -386,6 +409,8 @@ install_build(HybIndex *ix, const HybBuildWritten *written)
 	level->leaf_pages = written->counts.leaf_pages;
 	level->inner_pages = written->counts.inner_pages + space->new_inner;
 	level->filter_pages = written->counts.filter_pages;
+	if (ix->desc->chains)
+		meta->settled_tids = level->tids;
 	meta->next_stamp = 2;
 	memcpy(meta->pending, written->spare, written->nspare * sizeof(BlockNumber));
 	meta->npending = written->nspare;
@@ -407,8 +432,11 @@ build_alone(HybIndex *ix, Relation heap, struct IndexInfo *info,
 		scan.byte_sort = hyb_sort_create(maintenance_work_mem, NULL, 0);
 	else
 		hyb_build_scan_begin_tuplesort(&scan, maintenance_work_mem, NULL);
-	rows = table_index_build_scan(heap, ix->rel, info, true, true,
-								  hyb_build_scan_add, &scan, NULL);
+	if (ix->desc->chains)
+		rows = hyb_build_scan_chains(&scan);
+	else
+		rows = table_index_build_scan(heap, ix->rel, info, true, true,
+									  hyb_build_scan_add, &scan, NULL);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, scan.entries);
 	hyb_build_all_leaves(&scan, written);
 	return rows;
@@ -432,7 +460,7 @@ write_entries(HybIndex *ix, Relation heap, struct IndexInfo *info,
 
 		create_metapage(ix, MAIN_FORKNUM, heap, info);
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SCAN);
-		workers = HYB_BUILD_WORKERS(heap, ix->rel, info);
+		workers = ix->desc->chains ? 0 : HYB_BUILD_WORKERS(heap, ix->rel, info);
 		if (workers > 0)
 			rows = hyb_build_parallel(ix, heap, info, workers, written);
 		if (rows < 0)
@@ -459,6 +487,8 @@ hyb_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 			 RelationGetRelationName(index));
 	hyb_check_column_classes(index, ERROR);
 	ix = new_handle(index);
+	if (ix->desc->chains)
+		check_chains_possible(heap, info);
 	warn_without_filter(ix);
 
 	hyb_slots_forget(index);

@@ -162,6 +162,12 @@ extern void hyb_build_scan_begin_tuplesort(HybBuildScan *scan, int kilobytes,
 extern void hyb_build_scan_add(Relation index, ItemPointer tid, Datum *values,
 							   bool *isnull, bool alive, void *arg);
 
+/*
+ * Adds the entries of hybrid_hot, of each row version that a snapshot may see.  Returns
+ * their number.
+ */
+extern double hyb_build_scan_chains(HybBuildScan *scan);
+
 /* The row with this TID, which was added, is dead: hyb_build_scan_add says so. */
 extern void hyb_build_scan_note_dead(HybBuildScan *scan,
 									 const ItemPointerData *tid);

@@ -9,6 +9,7 @@
 #include "base/compat.h"
 
 #include "base/memory.h"
+#include "chain/chain.h"
 #include "check/check.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
@@ -368,7 +369,8 @@ hyb_check_fresh_next(HybCheck *check)
 					   "The entry at offset %u is out of order in %s.",
 					   item->ref.offset,
 					   dynamic ? "the dynamic stage's tree" : "its level");
-	if (c == 0)
+	/* a key may come back to a chain */
+	if (c == 0 && !check->ix->desc->chains)
 		hyb_check_fail(check, item->ref.block,
 					   "The entry at offset %u has the key and heap TID (%u,%u) of another one.",
 					   item->ref.offset, HYB_TID_PARTS(&pos.tid));
@@ -387,6 +389,8 @@ hyb_check_not_fresh(HybCheck *check, BlockNumber blkno, const HybFetchedItem *it
 	ItemPointerData tid = item->tid;
 
 	Assert(check->level == 0 && first >= 0 && last <= check->leaf.nitems);
+	if (check->ix->desc->chains)
+		return;
 	while (first < last &&
 		   ItemPointerCompare(&check->leaf_tids[first], &tid) < 0)
 		first++;
@@ -468,6 +472,39 @@ static_holds(HybCheck *check, const HybPos *pos)
 }
 
 /*
+ * Of hybrid_hot: have the trees an equal entry?  What is read in parts leaves out copies
+ * where one part ends.
+ */
+static bool
+trees_hold(HybCheck *check, const HybPos *pos)
+{
+	HybPos		low = hyb_pos_below(pos);
+	HybPos		high = hyb_pos_above(pos);
+	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = 1};
+	HybFetched	batch = {0};
+	bool		found = hyb_run_fetch(check->ix, check->version, HYB_RUN_LOG, &fetch,
+									  &batch) && batch.nitems > 0;
+
+	hyb_fetched_free(&batch);
+	return found;
+}
+
+/* Of hybrid_hot: has no row version of its chain its key? */
+static bool
+chain_lacks(HybCheck *check, const HybPos *pos)
+{
+	HybChainReader *reader;
+	bool		stale;
+
+	if (!check->ix->desc->chains)
+		return false;
+	reader = hyb_chain_reader_create(check->ix, check->heap);
+	stale = !hyb_chain_has_key(reader, &pos->tid, pos->key, pos->len);
+	hyb_chain_reader_free(reader);
+	return stale;
+}
+
+/*
  * An entry of the log that the trees have not returned is alive on its page.  So it
  * has been merged, and one of these holds:
  *
@@ -475,7 +512,7 @@ static_holds(HybCheck *check, const HybPos *pos)
  * - A VACUUM that runs, or was cancelled, has removed it there, and a later step its
  *   tombstone.  The flag on the delta page is still to come.
  * - A step left it out because its line pointer is dead, or the row's insertion was
- *   aborted.
+ *   aborted, or no row version of its HOT chain has its key.
  */
 static void
 check_unseen(HybCheck *check, const HybLogEntry *log, const HybEntry *entry)
@@ -497,16 +534,17 @@ check_unseen(HybCheck *check, const HybLogEntry *log, const HybEntry *entry)
 		if (c <= 0)
 		{
 			if (!static_holds(check, &pos) &&
-				!hyb_check_heap_dead(check, &heap_tid))
+				!hyb_check_heap_dead(check, &heap_tid) && !chain_lacks(check, &pos))
 				hyb_check_fail(check, log->block,
 							   "The frozen entry at offset %u lies below the watermark, but is not in the static stage.",
 							   log->offset);
 			return;
 		}
 	}
-	hyb_check_fail(check, log->block,
-				   "The live entry at offset %u is missing from the dynamic stage's tree.",
-				   log->offset);
+	if (!check->ix->desc->chains || !trees_hold(check, &pos))
+		hyb_check_fail(check, log->block,
+					   "The live entry at offset %u is missing from the dynamic stage's tree.",
+					   log->offset);
 }
 
 /* The entries [from, to) of check->log, which are those of one page. */

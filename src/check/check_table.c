@@ -73,6 +73,9 @@ entry_hash(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
 	const uint8 *end = entry + len;
 	uint64		hash = 0;
 
+	/* of equal keys of a chain one has the entry */
+	if (desc->chains && !desc->exact)
+		return 0;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
@@ -255,7 +258,9 @@ hyb_check_heap(HybCheck *check, Snapshot snapshot)
 {
 	Assert(!check->locked && check->filter != NULL && snapshot == check->snapshot);
 	check_tuples(check, snapshot);
-	check_leads(check, snapshot);
+	/* those of hybrid_hot may be stale */
+	if (!check->ix->desc->chains)
+		check_leads(check, snapshot);
 	tuplesort_end(check->leads);
 	bloom_free(check->filter);
 }

@@ -16,6 +16,7 @@
 
 #include <ctype.h>
 
+#include "access/amapi.h"
 #include "build/build.h"
 #include "catalog/catalog.h"
 #include "catalog/partition.h"
@@ -175,6 +176,25 @@ check_layout(HybConversion *conversion, Relation index)
 			   pstrdup(obstacle.detail), pstrdup(obstacle.hint));
 }
 
+/* Refuses what hybrid_hot cannot be. */
+static bool
+check_summarizing(HybConversion *conversion, Relation index)
+{
+	const char *what = index->rd_index->indisunique ? _("It is unique.") :
+		index->rd_index->indisexclusion ? _("It belongs to an exclusion constraint.") :
+		index->rd_index->indisclustered ? _("The table is clustered on it.") :
+		index->rd_index->indnatts > index->rd_index->indnkeyatts ?
+		_("It has INCLUDE columns.") : NULL;
+
+	if (what == NULL ||
+		conversion->access_method != get_index_am_oid("hybrid_hot", true))
+		return true;
+	return refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
+				  psprintf(_("index \"%s\" cannot be of access method \"%s\""),
+						   RelationGetRelationName(index), "hybrid_hot"),
+				  pstrdup(what), NULL);
+}
+
 /* Refuses what cannot be converted by itself. */
 static bool
 check_part(HybConversion *conversion, Relation index)
@@ -184,7 +204,7 @@ check_part(HybConversion *conversion, Relation index)
 	char	   *name = RelationGetRelationName(index);
 	bool		to_btree = conversion->access_method == BTREE_AM_OID;
 
-	if (access_method != BTREE_AM_OID && access_method != hyb_convert_target(true))
+	if (access_method != BTREE_AM_OID && !hyb_is_our_method(access_method))
 		return refuse(conversion, ERRCODE_WRONG_OBJECT_TYPE,
 					  psprintf(_("index \"%s\" is of access method \"%s\""), name,
 							   get_am_name(access_method)),
@@ -201,6 +221,7 @@ check_part(HybConversion *conversion, Relation index)
 					  psprintf(_("Use %s(), which locks the table."),
 							   hyb_sql_function(to_btree ? "hybrid_revert" : "hybrid_convert")));
 	return (to_btree || hyb_before_18_converts(index, &conversion->refusal)) &&
+		check_summarizing(conversion, index) &&
 		hyb_twin_possible(index, conversion->access_method, &conversion->refusal) &&
 		check_layout(conversion, index);
 }
@@ -663,8 +684,9 @@ hyb_conversion_drop(HybConversion *conversion)
 
 /*
  * Builds the twin as REINDEX would.  If older snapshots may use the old index, they
- * may use the twin, whatever rows it lacks.  BuildIndexInfo and the build run
- * functions of the table's owner.
+ * may use the twin, whatever rows it lacks.  But in HOT chains that an index of
+ * hybrid_hot allowed the versions have different keys, and the twin has the last one's.
+ * BuildIndexInfo and the build run functions of the table's owner.
  */
 static void
 build_twin(const HybConvertPart *part)
@@ -672,7 +694,8 @@ build_twin(const HybConvertPart *part)
 	Relation	table = table_open(part->table, NoLock);
 	Relation	old_index = index_open(part->index, NoLock);
 	Relation	twin = index_open(part->twin, AccessExclusiveLock);
-	bool		as_reindex = !old_index->rd_index->indcheckxmin;
+	bool		as_reindex = !old_index->rd_index->indcheckxmin &&
+		!HYB_IS_SUMMARIZING(old_index);
 	HybCaller	caller;
 
 	Assert(CheckRelationLockedByMe(table, ShareRowExclusiveLock, true));

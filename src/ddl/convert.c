@@ -169,14 +169,33 @@ layout_argument(FunctionCallInfo fcinfo)
 		HYB_LAYOUT_NAME_TRIE : HYB_LAYOUT_NAME_COLUMNAR;
 }
 
-static Datum
-convert_now(FunctionCallInfo fcinfo, bool to_hybrid)
+/* An error if there is no hybrid_hot. */
+static Oid
+hot_method(void)
 {
-	PreventCommandIfReadOnly(to_hybrid ? "hybrid_convert()" : "hybrid_revert()");
+	Oid			method = get_index_am_oid("hybrid_hot", true);
+
+	if (!OidIsValid(method))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("access method \"%s\" does not exist", "hybrid_hot"),
+#ifdef HYB_HAVE_SUMMARIZING
+				 errhint("Make it with SELECT %s().",
+						 hyb_sql_function("hybrid_make_operator_classes"))
+#else
+				 errdetail("It needs PostgreSQL 16 or later.")
+#endif
+				 ));
+	return method;
+}
+
+static Datum
+convert_now(FunctionCallInfo fcinfo, Oid target)
+{
+	PreventCommandIfReadOnly(psprintf("%s()", get_func_name(fcinfo->flinfo->fn_oid)));
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	PG_RETURN_OID(hyb_convert_now(PG_GETARG_OID(0), hyb_convert_target(to_hybrid),
-								  layout_argument(fcinfo), true));
+	PG_RETURN_OID(hyb_convert_now(PG_GETARG_OID(0), target, layout_argument(fcinfo), true));
 }
 
 /*
@@ -208,14 +227,13 @@ begin_procedure(FunctionCallInfo fcinfo, const char *argument)
 }
 
 static Datum
-convert_one(FunctionCallInfo fcinfo, bool to_hybrid)
+convert_one(FunctionCallInfo fcinfo, Oid target)
 {
 	Oid			index = begin_procedure(fcinfo, "index");
 	const char *layout = layout_argument(fcinfo);
 	HybConversion conversion;
 
-	if (hyb_convert_concurrently(&conversion, index,
-								 hyb_convert_target(to_hybrid), layout, true) ==
+	if (hyb_convert_concurrently(&conversion, index, target, layout, true) ==
 		HYB_CONVERT_REFUSED)
 		hyb_refuse(&conversion.refusal);
 	SPI_finish();
@@ -258,10 +276,12 @@ convert_many(FunctionCallInfo fcinfo,
 	} \
 	extern Datum name(PG_FUNCTION_ARGS)
 
-CONVERT_FUNCTION(hybrid_convert, convert_now(fcinfo, true));
-CONVERT_FUNCTION(hybrid_revert, convert_now(fcinfo, false));
-CONVERT_FUNCTION(hybrid_convert_concurrently, convert_one(fcinfo, true));
-CONVERT_FUNCTION(hybrid_revert_concurrently, convert_one(fcinfo, false));
+CONVERT_FUNCTION(hybrid_convert, convert_now(fcinfo, hyb_convert_target(true)));
+CONVERT_FUNCTION(hybrid_revert, convert_now(fcinfo, hyb_convert_target(false)));
+CONVERT_FUNCTION(hybrid_convert_hot, convert_now(fcinfo, hot_method()));
+CONVERT_FUNCTION(hybrid_convert_concurrently, convert_one(fcinfo, hyb_convert_target(true)));
+CONVERT_FUNCTION(hybrid_revert_concurrently, convert_one(fcinfo, hyb_convert_target(false)));
+CONVERT_FUNCTION(hybrid_convert_hot_concurrently, convert_one(fcinfo, hot_method()));
 CONVERT_FUNCTION(hybrid_convert_table, convert_many(fcinfo, table_indexes, true));
 CONVERT_FUNCTION(hybrid_revert_table, convert_many(fcinfo, table_indexes, false));
 CONVERT_FUNCTION(hybrid_convert_schema, convert_many(fcinfo, schema_indexes, true));

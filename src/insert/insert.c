@@ -11,6 +11,7 @@
 #include "access/htup_details.h"
 #include "access/toast_internals.h"
 #include "base/memory.h"
+#include "chain/chain.h"
 #include "filter/filter_choice.h"
 #include "insert/gather.h"
 #include "insert/insertion.h"
@@ -310,6 +311,12 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	entry.tid = *heap_tid;
 	Assert(ItemPointerIsValid(heap_tid) && entry.keylen > 0 && entry.keylen <= entry.len);
 	hyb_check_entry_size(ix, heap, values, isnull, state->entry.len, heap_tid);
+	if (ix->desc->chains &&
+		hyb_chain_enter(ix, heap, &entry.tid, entry.bytes, entry.keylen))
+	{
+		hyb_serializable_insertion(ix, heap, &entry);
+		return true;
+	}
 
 	/* may look at the catalog: not with a partition locked */
 	gathering = may_gather(ix, &row) && gathers(state, heap);

@@ -4,6 +4,7 @@
  */
 #include "base/compat.h"
 
+#include "access/amapi.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "catalog/pg_index.h"
@@ -215,6 +216,7 @@ hyb_key_desc_create(Relation index)
 	desc->tupdesc = RelationGetDescr(index);
 	desc->all_mem = true;
 	desc->exact = true;
+	desc->chains = HYB_IS_SUMMARIZING(index);
 
 	for (int i = 0; i < natts; i++)
 	{

@@ -106,6 +106,8 @@ typedef struct HybKeyDesc
 	bool		has_encoded;	/* a column needs a dictionary */
 	bool		truncated;		/* leaves of the oldest level hold the
 								 * beginnings of keys only: docs/trie.md */
+	bool		chains;			/* hybrid_hot: entries lead to HOT chains, and
+								 * may be stale: docs/hot_updates.md */
 	bool		exact;			/* equal keys have equal bytes, unless they
 								 * are long (hyb_key_has_one_form): no FLOAT
 								 * column, no PROC column without a positive

@@ -192,7 +192,9 @@ rewrite_leaves(HybMergeStep *step)
 	hyb_path_load(ix, &step->version.levels[step->to.level], &start, step->to.path);
 	hyb_dead_begin(&step->dead, ix->rel);
 	step->dead.memory = step->memory;
+	hyb_stale_begin(step);
 	node_done = hyb_step_rewrite(step, &fence);
+	hyb_stale_end(step);
 	hyb_dead_end(&step->dead);
 	step_assert_valid(step);
 

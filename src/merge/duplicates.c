@@ -214,7 +214,8 @@ hyb_step_add_entry(HybMergeStep *step)
 
 	Assert(step->done.next_entry <= step->last_entry && step->builder != NULL);
 	step->done.merged++;
-	if (item->killed && hyb_dead_tid(&step->dead, &item->tid))
+	if ((item->killed && hyb_dead_tid(&step->dead, &item->tid)) ||
+		hyb_step_is_stale(step, &item->tid, hyb_step_entry(step, item), item->keylen))
 	{
 		hyb_step_drop(step);
 		return;

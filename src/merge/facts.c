@@ -168,6 +168,7 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 		meta->retiring.number != 0 || meta->pass_level != 0;
 	facts->static_tids = total.tids;
 	facts->tombstones = total.tombstones;
+	facts->settled_tids = ix->desc->chains ? meta->settled_tids : UINT64_MAX;
 	facts->static_pages = total.leaf_pages + total.inner_pages;
 	facts->level_tids = newest->tids;
 	/* with several levels a merge is as large as memory allows */

@@ -82,6 +82,26 @@ set_levels(HybIndex *ix, HybMetaPage *meta, uint64 entries)
 	Assert(meta->wanted_levels >= 1 && meta->nlevels <= HYB_MAX_LEVELS);
 }
 
+/* The merge of the frozen generation visits all leaves if that pays; in a critical section. */
+static void
+ask_for_stale(HybIndex *ix, HybMetaPage *meta)
+{
+	HybMergeFacts facts;
+
+	hyb_merge_facts_of_meta(ix, meta, &facts);
+	if (hyb_policy_stale(&facts))
+		meta->flags |= HYB_META_COMPACT;
+}
+
+void
+hyb_generation_settle(HybIndex *ix, HybMetaPage *meta, HybWalSet *set, Buffer metabuf)
+{
+	if (!ix->desc->chains || (meta->flags & HYB_META_COMPACTING) == 0)
+		return;
+	meta->settled_tids = hyb_meta_static(meta).tids;
+	hyb_wal_meta_field(set, metabuf, settled_tids);
+}
+
 /*
  * Each lane's tail is closed under its page lock before the metapage changes.
  * So an append either got in before, and is part of the frozen generation; or
@@ -122,6 +142,7 @@ hyb_generation_freeze(HybIndex *ix)
 	meta->frozen = meta->active;
 	meta->frozen.nentries = entries;
 	hyb_generation_init(&meta->active, meta->next_generation++);
+	ask_for_stale(ix, meta);
 	set_levels(ix, meta, entries);
 	if ((meta->flags & HYB_META_COMPACT) != 0)
 		meta->flags |= HYB_META_COMPACTING;
@@ -159,7 +180,10 @@ hyb_generation_finish(HybIndex *ix)
 		hyb_wal_meta_field(&set, metabuf, pass_stamp);
 	}
 	else
+	{
+		hyb_generation_settle(ix, meta, &set, metabuf);
 		meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET | HYB_META_UNEARNED);
+	}
 	hyb_version_switch_end(ix, metabuf, &set, NULL);
 }
 

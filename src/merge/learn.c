@@ -356,6 +356,11 @@ install_learned(Learn *learn, uint64 ntids)
 	level->leaf_pages = learn->children.n;
 	level->inner_pages = space->new_inner;
 	level->filter_pages = space->new_filter;
+	if (ix->desc->chains)
+	{
+		meta->settled_tids = level->tids;
+		hyb_wal_meta_field(&set, metabuf, settled_tids);
+	}
 	meta->next_stamp = learn->stamp + 1;
 	meta->merges++;
 	meta->merged_entries += meta->frozen.nentries;

@@ -100,6 +100,9 @@
 #define COMPACT_TOMBSTONES	20
 #define COMPACT_LEAVES		1
 
+/* A merge looks for stale entries when the entries have grown by this share since the last look. */
+#define STALE_SHARE			0.5
+
 /*
  * Leaves that are emptier than JOIN_FILL on average are joined.  Joined leaves
  * are well above it, or merges would visit them for ever.  It takes at least
@@ -388,6 +391,18 @@ hyb_policy_compact(const HybMergeFacts *facts, uint64_t visited, uint64_t dead)
 	return facts->tombstones > 0 &&
 		(facts->tombstones * 100 > facts->static_tids * COMPACT_TOMBSTONES ||
 		 dead * 100 > visited * COMPACT_LEAVES);
+}
+
+/*
+ * Each update of a key leaves an entry behind.  As many as STALE_SHARE of the entries
+ * pay for a look at each of them.
+ */
+bool
+hyb_policy_stale(const HybMergeFacts *facts)
+{
+	return facts->settled_tids != UINT64_MAX &&
+		(double) (facts->static_tids + facts->frozen_entries) >
+		(double) facts->settled_tids * (1 + STALE_SHARE);
 }
 
 bool

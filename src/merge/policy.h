@@ -31,6 +31,8 @@ typedef struct HybMergeFacts
 	/* all static levels together */
 	uint64_t	static_tids;	/* with tombstones */
 	uint64_t	tombstones;
+	uint64_t	settled_tids;	/* hybrid_hot: TIDs when stale ones were
+								 * looked for last; UINT64_MAX: none is stale */
 	uint64_t	rewritten_tids; /* TIDs of leaves that the last whole merge
 								 * rewrote; UINT64_MAX: there was none */
 	uint64_t	static_pages;	/* leaves and internal nodes */
@@ -127,6 +129,9 @@ extern bool hyb_policy_compact(const HybMergeFacts *facts, uint64_t visited,
  * false for 0, the caller need not measure.
  */
 extern bool hyb_policy_join(const HybMergeFacts *facts, double fill);
+
+/* Does the merge of the frozen generation visit every leaf, to leave out stale entries? */
+extern bool hyb_policy_stale(const HybMergeFacts *facts);
 
 /* Is an index without inserts merged into one level, and its log emptied? */
 extern bool hyb_policy_quiet(const HybMergeFacts *facts);

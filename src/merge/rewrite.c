@@ -155,15 +155,17 @@ copy_leaf(HybMergeStep *step, const HybChild *child)
 	hyb_leaf_open(&step->leaf, step->ix->desc, step->leaf_page,
 				  step->ix->rel, child->block);
 	hyb_leaf_decode_tids(&step->leaf);
-	step->leaf_plain = !take_hints(step) && step->leaf.tombstones == NULL;
+	step->leaf_plain = !take_hints(step) && step->leaf.tombstones == NULL &&
+		step->chains == NULL;
 }
 
-/* Has an item of the opened leaf a tombstone, or a hint that it is dead? */
+/* Has an item of the opened leaf a tombstone, or a hint that it is dead, or is it stale? */
 static inline bool
-is_marked(const HybMergeStep *step, int item)
+is_marked(HybMergeStep *step, int item)
 {
 	return hyb_leaf_is_tombstone(&step->leaf, item) ||
-		(step->leaf_hints[item >> 3] & (1 << (item & 7))) != 0;
+		(step->leaf_hints[item >> 3] & (1 << (item & 7))) != 0 ||
+		hyb_step_item_is_stale(step, item);
 }
 
 /* Give the live items among [from, to) of the opened leaf to the builder. */
@@ -186,7 +188,7 @@ add_leaf_items(HybMergeStep *step, int from, int to)
 		hyb_leaf_tids(leaf, from, 1, &tid);
 		if (hyb_leaf_is_tombstone(leaf, from))
 			step->to.leaves.old_tombstones++;
-		else if (hyb_dead_tid(&step->dead, &tid))
+		else if (hyb_dead_tid(&step->dead, &tid) || hyb_step_item_is_stale(step, from))
 			hyb_step_drop(step);
 		else
 			hyb_leaf_builder_add_leaf(step->builder, leaf, from, from + 1);
@@ -258,7 +260,11 @@ merge_leaf(HybMergeStep *step, int end)
 				continue;
 			add_leaf_items(step, done, at);
 			done = Max(done, at);
+			if (hyb_step_join(step, at))
+				continue;
 		}
+		else if (hyb_step_join(step, -1))
+			continue;
 		hyb_step_add_entry(step);
 	}
 	Assert(step->done.next_entry == end);
@@ -302,7 +308,7 @@ touch_leaves(HybMergeStep *step, const HybPath *path, HybBalance *balance,
 			leaf->added++;
 		}
 		leaf->end = end;
-		leaf->touched = leaf->added > 0 || i < first;
+		leaf->touched = leaf->added > 0 || i < first || step->chains != NULL;
 		if (!leaf->touched && step->compact)
 		{
 			hyb_balance_look(balance, i);
@@ -465,7 +471,8 @@ hyb_step_rewrite(HybMergeStep *step, HybPos *fence)
 		begin_run(step, &minus_infinity, 0, 0);
 		hyb_step_look(step, false, step->last_entry);
 		while (step->done.next_entry < step->last_entry)
-			hyb_step_add_entry(step);
+			if (!hyb_step_join(step, -1))
+				hyb_step_add_entry(step);
 		end_run(step, 0, &path->high);
 		*fence = path->high;
 		return true;

@@ -117,6 +117,8 @@ typedef struct HybMergeStep
 	double		run_filled;		/* what its finished leaves fill */
 	HybDeadMemory *memory;		/* of `dead`, which outlives the step */
 	HybDeadCheck dead;
+	struct HybChainReader *chains;	/* of hybrid_hot; NULL: no entry is asked
+									 * for */
 	HybVersionLook look;
 	HybStepDone done;
 } HybMergeStep;
@@ -160,6 +162,13 @@ extern bool hyb_generation_freeze(HybIndex *ix);
  * over the levels begins if there are several.
  */
 extern void hyb_generation_finish(HybIndex *ix);
+
+/*
+ * A merge ends: if it has looked for stale entries, the metapage says how many entries it
+ * has left.  In a critical section, with the metapage locked exclusively.
+ */
+extern void hyb_generation_settle(HybIndex *ix, HybMetaPage *meta, HybWalSet *set,
+								  Buffer metabuf);
 
 /* Free the next pages of the retiring generation. */
 extern void hyb_generation_free(HybIndex *ix);
@@ -209,8 +218,30 @@ extern void hyb_step_cut(HybMergeStep *step, const HybPos *to, uint64 moved);
  */
 extern bool hyb_step_rewrite(HybMergeStep *step, HybPos *fence);
 
-/* Give the next fetched entry to the builder, or leave it out as dead. */
+/* Give the next fetched entry to the builder, or leave it out as dead or stale. */
 extern void hyb_step_add_entry(HybMergeStep *step);
+
+/* ---- entries of hybrid_hot (stale.c) ---- */
+
+/* Begin and end to ask the table which entries are stale, if the step visits all leaves. */
+extern void hyb_stale_begin(HybMergeStep *step);
+extern void hyb_stale_end(HybMergeStep *step);
+
+/*
+ * May the entry go?  Then no member of the chain at its root has its key.  False if
+ * that is not asked for, or not known.
+ */
+extern bool hyb_step_is_stale(HybMergeStep *step, const ItemPointerData *root,
+							  const uint8 *key, uint32 keylen);
+
+/* The same of an item of the opened leaf. */
+extern bool hyb_step_item_is_stale(HybMergeStep *step, int item);
+
+/*
+ * Leave the next fetched entry out if it is equal to the one before it, or to item `at`
+ * of the opened leaf, which stays; at < 0: there is none.
+ */
+extern bool hyb_step_join(HybMergeStep *step, int at);
 
 /*
  * Look for dead row versions among the entries [next_entry, end) and, if a leaf

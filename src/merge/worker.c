@@ -35,6 +35,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
+#include "chain/chain.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "merge/facts.h"
@@ -384,13 +385,14 @@ static const Slice shrink_slice = {shrink_file, ShareUpdateExclusiveLock, ShareU
  * Make VACUUM ignore the snapshot of this transaction, as it ignores that of
  * another VACUUM, so that a long merge keeps no dead rows of other tables.
  * That is right while the worker reads only the index, and rows of the table
- * that may be gone (dead.c).  Comparisons that are not pure may read tables.  A merge
- * that learns dictionaries needs its snapshot, too (learn.c).
+ * that may be gone (dead.c).  Comparisons that are not pure may read tables, and so
+ * may expressions, which merges of hybrid_hot evaluate.  A merge that learns
+ * dictionaries needs its snapshot, too (learn.c).
  */
 static void
 hold_no_rows_back(HybIndex *ix)
 {
-	if (ix->desc->pure != HYB_PURE)
+	if (ix->desc->pure != HYB_PURE || (ix->desc->chains && !hyb_chain_keys_are_plain(ix)))
 		return;
 	if (ix->desc->has_encoded && ix->dictionaries == NULL)
 	{
@@ -424,7 +426,7 @@ work_in_transaction(IndexWork *work, const Slice *slice)
 	if (locked)
 		outcome = SLICE_LOCKED;
 	else if (index != NULL && index->rd_rel->relkind == RELKIND_INDEX &&
-			 index->rd_rel->relam == get_index_am_oid("hybrid", true) &&
+			 hyb_is_our_method(index->rd_rel->relam) &&
 			 index->rd_index->indisready)
 	{
 		HybIndex   *ix = hyb_index_create_handle(index);
@@ -557,7 +559,6 @@ static bool
 next_index(HybSlotIndex *index)
 {
 	bool		found = false;
-	Oid			am;
 	Relation	classes;
 	Relation	oids;
 	ScanKeyData key;
@@ -565,7 +566,6 @@ next_index(HybSlotIndex *index)
 	HeapTuple	tuple;
 
 	StartTransactionCommand();
-	am = get_index_am_oid("hybrid", true);
 	classes = table_open(RelationRelationId, AccessShareLock);
 	oids = index_open(ClassOidIndexId, AccessShareLock);
 	ScanKeyInit(&key, Anum_pg_class_oid, BTGreaterStrategyNumber, F_OIDGT,
@@ -576,7 +576,7 @@ next_index(HybSlotIndex *index)
 	{
 		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
 
-		found = class->relkind == RELKIND_INDEX && class->relam == am &&
+		found = class->relkind == RELKIND_INDEX && hyb_is_our_method(class->relam) &&
 			class->relpersistence != RELPERSISTENCE_TEMP;
 		index->relid = class->oid;
 		index->owner = class->relowner;

@@ -70,6 +70,8 @@ hyb_explain_scan(PlanState *state, ExplainState *es)
 					   "Leaves Skipped by Point Filter", es);
 	if (counts->hot_hits > 0)
 		ExplainPropertyUInteger("Hot Copies", NULL, counts->hot_hits, es);
+	if (counts->stale > 0)
+		ExplainPropertyUInteger("Stale Entries", NULL, counts->stale, es);
 	if (look->scan != NULL && look->scan->mode.ahead.asked > 0)
 		ExplainPropertyUInteger("Heap Prefetches", NULL, look->scan->mode.ahead.asked, es);
 }

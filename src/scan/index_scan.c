@@ -193,6 +193,7 @@ hyb_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		hyb_ahead_end(so);
 		hyb_batch_finish(so, so->batch);
 		drop_mark(so);
+		hyb_chains_rescan(so);
 		so->started = false;
 	}
 
@@ -213,6 +214,7 @@ hyb_amendscan(IndexScanDesc scan)
 		drop_mark(so);
 		hyb_batch_finish(so, so->batch);
 		hyb_row_reader_close(&so->rows);
+		hyb_chains_end(so);
 		MemoryContextDelete(so->context);
 	}
 	pfree(look);
@@ -371,7 +373,7 @@ start_scan(HybScan *so, bool forward)
 
 	hyb_scan_preprocess(keys);
 	so->started = true;
-	mode->need_values = scan->xs_want_itup || keys->nquals > 0;
+	mode->need_values = scan->xs_want_itup || keys->nquals > 0 || so->ix->desc->chains;
 	mode->locks = hyb_scan_locks(so);
 
 	/*
@@ -626,6 +628,21 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 	return !look->ended;
 }
 
+/* That of hybrid_hot, which goes the general way. */
+bool
+hyb_chains_gettuple(IndexScanDesc scan, ScanDirection dir)
+{
+	while (hyb_amgettuple(scan, dir))
+	{
+		if (hyb_chains_take(general_scan(scan)))
+			return true;
+		/* the chain of a stale entry may be alive */
+		scan->kill_prior_tuple = false;
+	}
+	hyb_chains_rescan(general_scan(scan));
+	return false;
+}
+
 /* ---- bitmap scans ---- */
 
 /*
@@ -771,7 +788,7 @@ hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 
 		if (look.looking && batch->nitems > 0)
 			find_dead(so, &look);
-		total += add_to_bitmap(batch, tbm, so->mode.rechecks);
+		total += add_to_bitmap(batch, tbm, so->mode.rechecks || so->ix->desc->chains);
 		found = next_batch(so, true);
 	}
 	note_look(so, &look);

@@ -19,6 +19,7 @@ extern void hyb_amparallelrescan(IndexScanDesc scan);
 extern void hyb_amrescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 						 ScanKey orderbys, int norderbys);
 extern bool hyb_amgettuple(IndexScanDesc scan, ScanDirection dir);
+extern bool hyb_chains_gettuple(IndexScanDesc scan, ScanDirection dir);
 extern int64 hyb_amgetbitmap(IndexScanDesc scan, TIDBitmap *tbm);
 extern void hyb_amendscan(IndexScanDesc scan);
 extern void hyb_ammarkpos(IndexScanDesc scan);

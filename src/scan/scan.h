@@ -77,6 +77,7 @@ typedef struct HybScanCounts
 	uint64		hot_hits;		/* hot copies taken in place of leaves */
 	uint64		filter_checks;	/* filters asked, */
 	uint64		filter_negatives;	/* and leaves not read therefore */
+	uint64		stale;			/* entries of hybrid_hot that led to no row */
 } HybScanCounts;
 
 struct HybScan;
@@ -141,6 +142,7 @@ typedef struct HybScan
 	HybScanEdge dead_at;		/* scratch: where live entries may begin */
 	HybScanEdge dead_end;		/* scratch: the batch's far end */
 	HybRowReader rows;			/* of entries without keys (scan_part.c) */
+	struct HybScanChains *chains;	/* scan_chains.c; NULL: not needed yet */
 
 	HybScanCounts *counts;
 	bool		counted;		/* the first range was, by a look-up */
@@ -348,6 +350,18 @@ extern void hyb_tuple_init(HybScan *so);
 
 /* Form the tuple of an item of the batch; it lives until the next one is formed. */
 extern void hyb_tuple_form(HybScan *so, const HybScanItem *item);
+
+/* ---- scan_chains.c ---- */
+
+/*
+ * The scan has come to an entry: is its row to be returned?  Sets the scan's xs_recheck
+ * if it is.
+ */
+extern bool hyb_chains_take(HybScan *so);
+
+/* The scan begins anew, or ends. */
+extern void hyb_chains_rescan(HybScan *so);
+extern void hyb_chains_end(HybScan *so);
 
 /* ---- scan_ahead.c ---- */
 

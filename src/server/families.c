@@ -200,18 +200,13 @@ show_as_btree(Query *query, IndexOptInfo *index)
 void
 hyb_show_as_btree(PlannerInfo *root, RelOptInfo *rel)
 {
-	Oid			hybrid = InvalidOid;
 	ListCell   *lc;
 
 	foreach(lc, rel->indexlist)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
-		if (index->relam < FirstNormalObjectId)
-			continue;
-		if (!OidIsValid(hybrid))
-			hybrid = get_index_am_oid("hybrid", true);
-		if (index->relam == hybrid)
+		if (hyb_is_our_method(index->relam))
 			show_as_btree(root->parse, index);
 	}
 }

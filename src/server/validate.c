@@ -28,8 +28,6 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-#define HYB_AM_NAME		"hybrid"
-
 #define HYB_ALL_STRATEGIES \
 	((1 << BTLessStrategyNumber) | \
 	 (1 << BTLessEqualStrategyNumber) | \
@@ -73,6 +71,7 @@ function_fits(Oid function, int number, Oid lefttype, Oid righttype,
 /* An operator family that is being checked. */
 typedef struct Family
 {
+	const char *method;			/* name of its access method */
 	const char *name;
 	Oid			opcintype;		/* of the class that amvalidate was called for */
 	CatCList   *operators;
@@ -86,7 +85,7 @@ typedef struct Family
 		ereport(INFO, \
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION), \
 				 errmsg("operator family \"%s\" of access method %s " format, \
-						(family)->name, HYB_AM_NAME, ##__VA_ARGS__))); \
+						(family)->name, (family)->method, ##__VA_ARGS__))); \
 		(family)->valid = false; \
 	} while (0)
 
@@ -193,6 +192,7 @@ hyb_amvalidate(Oid opclassoid)
 	family_tuple = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(class->opcfamily));
 	if (!HeapTupleIsValid(family_tuple))
 		elog(ERROR, "cache lookup failed for operator family %u", class->opcfamily);
+	family.method = get_am_name(class->opcmethod);
 	family.name = NameStr(((Form_pg_opfamily) GETSTRUCT(family_tuple))->opfname);
 	family.opcintype = class->opcintype;
 	family.operators = SearchSysCacheList1(AMOPSTRATEGY,
@@ -207,7 +207,7 @@ hyb_amvalidate(Oid opclassoid)
 		ereport(INFO,
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
 				 errmsg("operator class \"%s\" of access method %s is missing operator(s)",
-						NameStr(class->opcname), HYB_AM_NAME)));
+						NameStr(class->opcname), family.method)));
 		family.valid = false;
 	}
 
@@ -272,7 +272,7 @@ hyb_check_column_classes(Relation index, int elevel)
 		ereport(elevel,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("data type %s has no operator class of its own for access method \"%s\"",
-						format_type_be_qualified(typid), HYB_AM_NAME),
+						format_type_be_qualified(typid), get_am_name(index->rd_rel->relam)),
 				 errdetail("Column \"%s\" of index \"%s\" would be compared as %s by operator class \"%s\", not as by \"%s\", the type's operator class for access method \"btree\".",
 						   NameStr(att->attname),
 						   RelationGetRelationName(index),
@@ -289,10 +289,24 @@ hyb_check_column_classes(Relation index, int elevel)
 	}
 }
 
+static Oid
+method_of_family(Oid family)
+{
+	HeapTuple	tuple = SearchSysCache1(OPFAMILYOID, ObjectIdGetDatum(family));
+	Oid			method;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator family %u", family);
+	method = ((Form_pg_opfamily) GETSTRUCT(tuple))->opfmethod;
+	ReleaseSysCache(tuple);
+	return method;
+}
+
 void
 hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 					List *operators, List *functions)
 {
+	Oid			method;
 	Oid			opcintype = InvalidOid;
 	ListCell   *lc;
 
@@ -302,6 +316,7 @@ hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 		CommandCounterIncrement();
 		opcintype = get_opclass_input_type(opclassoid);
 	}
+	method = method_of_family(opfamilyoid);
 
 	/* the server does not check codecs: one with other arguments would crash */
 	foreach(lc, functions)
@@ -314,7 +329,7 @@ hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
 					 errmsg("function %s has the wrong signature for support number %d of access method %s",
 							format_procedure(member->object), member->number,
-							HYB_AM_NAME)));
+							get_am_name(method))));
 	}
 
 	foreach(lc, list_concat_copy(operators, functions))
@@ -331,8 +346,7 @@ hyb_amadjustmembers(Oid opfamilyoid, Oid opclassoid,
 			/* remember the answer, even if there is none */
 			opcintype = op->lefttype;
 			opclassoid =
-				opclass_for_family_datatype(get_index_am_oid(HYB_AM_NAME, false),
-											opfamilyoid, opcintype);
+				opclass_for_family_datatype(method, opfamilyoid, opcintype);
 		}
 
 		if (!loose && OidIsValid(opclassoid))

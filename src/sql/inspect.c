@@ -98,7 +98,7 @@ check_kind(Form_pg_class index, HybAccess access)
 					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 					 errmsg("\"%s\" is not a btree index", name)));
 	}
-	else if (index->relam != get_index_am_oid("hybrid", true))
+	else if (!hyb_is_our_method(index->relam))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a hybrid index", name)));

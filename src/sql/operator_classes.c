@@ -20,6 +20,7 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_opfamily.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
@@ -34,6 +35,7 @@
 
 PG_FUNCTION_INFO_V1(hybrid_make_operator_classes);
 PG_FUNCTION_INFO_V1(hybrid_complete_operator_families);
+PG_FUNCTION_INFO_V1(hybrid_copy_operator_classes);
 
 typedef struct OpClass
 {
@@ -47,9 +49,10 @@ typedef struct OpClass
 
 typedef struct FamilyCopy
 {
-	Oid			from;			/* btree's */
-	Oid			to;				/* ours */
-	Oid			schema;			/* of ours */
+	Oid			from;			/* the original */
+	Oid			method;			/* access method of the copy */
+	Oid			to;				/* the copy */
+	Oid			schema;			/* of the copy */
 	const char *name;
 } FamilyCopy;
 
@@ -185,6 +188,7 @@ find_copy(Oid from, Oid method, Oid schema, FamilyCopy *copy)
 	const char *name = original;
 
 	copy->from = from;
+	copy->method = method;
 	copy->schema = schema;
 	for (int n = 1;; n++)
 	{
@@ -207,8 +211,8 @@ open_copy(Oid from, Oid method, Oid schema, Oid extension, FamilyCopy *copy)
 {
 	if (find_copy(from, method, schema, copy))
 		return;
-	run(psprintf("CREATE OPERATOR FAMILY %s USING hybrid",
-				 qualified(schema, copy->name)));
+	run(psprintf("CREATE OPERATOR FAMILY %s USING %s",
+				 qualified(schema, copy->name), get_am_name(method)));
 	copy->to = find_family(method, copy->name, schema);
 	if (OidIsValid(extension) && !creating_extension)
 	{
@@ -281,11 +285,15 @@ add_loose_members(const FamilyCopy *copy, bool ours_stay)
 	initStringInfo(&list);
 	append_missing(copy, InvalidOid, ours_stay, &list);
 	if (list.len > 0)
-		run(psprintf("ALTER OPERATOR FAMILY %s USING hybrid ADD%s",
-					 qualified(copy->schema, copy->name), list.data));
+		run(psprintf("ALTER OPERATOR FAMILY %s USING %s ADD%s",
+					 qualified(copy->schema, copy->name), get_am_name(copy->method),
+					 list.data));
 }
 
-/* Makes the class of ours for one of btree's, and returns it as a row. */
+/*
+ * Makes the class of an access method for one of another's, and returns it as a row
+ * unless `row` is NULL.
+ */
 static void
 make_class(const OpClass *class, Oid method, Oid schema,
 		   HybResultRow *row)
@@ -307,16 +315,83 @@ make_class(const OpClass *class, Oid method, Oid schema,
 	if (members.len == 0)
 		appendStringInfo(&members, " STORAGE %s",
 						 format_type_be_qualified(class->type));
-	run(psprintf("CREATE OPERATOR CLASS %s%s FOR TYPE %s USING hybrid FAMILY %s AS%s",
+	run(psprintf("CREATE OPERATOR CLASS %s%s FOR TYPE %s USING %s FAMILY %s AS%s",
 				 name, is_default ? " DEFAULT" : "",
-				 format_type_be_qualified(class->type),
+				 format_type_be_qualified(class->type), get_am_name(method),
 				 qualified(schema, copy.name), members.data));
+	if (row == NULL)
+		return;
 
 	hyb_result_put(row, TEXTOID, true, CStringGetTextDatum(name));
 	hyb_result_put(row, REGTYPEOID, true, ObjectIdGetDatum(class->type));
 	hyb_result_put(row, BOOLOID, true, BoolGetDatum(is_default));
 	hyb_result_add(row);
 }
+
+/*
+ * hybrid_hot has all operator classes of hybrid, by the same names.  Servers before 16
+ * have no such access method.
+ */
+static void
+copy_to_hot(void)
+{
+	Oid			hot = get_index_am_oid("hybrid_hot", true);
+	List	   *theirs = OidIsValid(hot) ?
+		classes_of(get_index_am_oid("hybrid", false)) : NIL;
+	ListCell   *lc;
+
+	foreach(lc, theirs)
+	{
+		const OpClass *class = lfirst(lc);
+
+		if (!SearchSysCacheExists3(CLAAMNAMENSP, ObjectIdGetDatum(hot),
+								   NameGetDatum(&class->name),
+								   ObjectIdGetDatum(class->schema)))
+			make_class(class, hot, class->schema, NULL);
+	}
+	foreach(lc, theirs)
+	{
+		const OpClass *class = lfirst(lc);
+		FamilyCopy	copy;
+
+		if (find_copy(class->family, hot, class->schema, &copy))
+			add_loose_members(&copy, false);
+	}
+}
+
+#ifdef HYB_HAVE_SUMMARIZING
+/*
+ * Makes the access method as the extension's script does from server 16 on: pg_upgrade
+ * may have brought the extension from 15.  Not for the script of 1.0, whose update makes
+ * it.  `like` is a C function of the extension.
+ */
+static void
+make_hot(Oid like)
+{
+	char	   *schema = get_namespace_name(get_func_namespace(like));
+	char	   *handler = quote_qualified_identifier(schema, "hybrid_hot_handler");
+	Oid			types[] = {REGCLASSOID};
+	HeapTuple	tuple;
+
+	if (OidIsValid(get_index_am_oid("hybrid_hot", true)) ||
+		!SearchSysCacheExists3(PROCNAMEARGSNSP, CStringGetDatum("hybrid_convert_hot"),
+							   PointerGetDatum(buildoidvector(types, 1)),
+							   ObjectIdGetDatum(get_func_namespace(like))))
+		return;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(like));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", like);
+	run(psprintf("CREATE FUNCTION %s(internal) RETURNS index_am_handler AS %s LANGUAGE C",
+				 handler,
+				 quote_literal_cstr(TextDatumGetCString(SysCacheGetAttrNotNull(PROCOID, tuple, Anum_pg_proc_probin)))));
+	ReleaseSysCache(tuple);
+	run(psprintf("CREATE ACCESS METHOD hybrid_hot TYPE INDEX HANDLER %s", handler));
+	run(psprintf("ALTER EXTENSION hybridindex ADD FUNCTION %s(internal)", handler));
+	run("ALTER EXTENSION hybridindex ADD ACCESS METHOD hybrid_hot");
+}
+#else
+#define make_hot(like) ((void) (like))
+#endif
 
 /*
  * hybrid_make_operator_classes(type regtype DEFAULT NULL)
@@ -357,8 +432,24 @@ hybrid_make_operator_classes(PG_FUNCTION_ARGS)
 		if (find_copy(class->family, method, class->schema, &copy))
 			add_loose_members(&copy, false);
 	}
+	make_hot(fcinfo->flinfo->fn_oid);
+	copy_to_hot();
 	SPI_finish();
 	return (Datum) 0;
+}
+
+/*
+ * hybrid_copy_operator_classes() RETURNS void
+ *
+ * Of the extension's script: the classes of hybrid_hot.
+ */
+Datum
+hybrid_copy_operator_classes(PG_FUNCTION_ARGS)
+{
+	SPI_connect();
+	copy_to_hot();
+	SPI_finish();
+	PG_RETURN_VOID();
 }
 
 /*
@@ -378,7 +469,7 @@ hybrid_complete_operator_families(PG_FUNCTION_ARGS)
 	foreach(lc, classes_of(BTREE_AM_OID))
 	{
 		const OpClass *class = lfirst(lc);
-		FamilyCopy	copy = {.from = class->family,.schema = schema};
+		FamilyCopy	copy = {.from = class->family,.method = method,.schema = schema};
 
 		if (class->schema != PG_CATALOG_NAMESPACE)
 			continue;

@@ -4,6 +4,7 @@
  */
 #include "base/compat.h"
 
+#include "access/amapi.h"
 #include "store/meta.h"
 #include "utils/rel.h"
 
@@ -14,12 +15,19 @@ StaticAssertDecl(sizeof(HybMetaPage) <= HYB_PAGE_CAPACITY,
  * What lies between pd_lower and pd_upper is not logged, and zeroed by replay.
  */
 static bool
+has_size(Page page, uint32 format)
+{
+	return ((PageHeader) page)->pd_lower == SizeOfPageHeaderData + hyb_meta_size(format);
+}
+
+/* The header is that of a metapage of some format. */
+static bool
 has_bounds(Page page)
 {
 	PageHeader	header = (PageHeader) page;
 
 	return header->pd_special == BLCKSZ - MAXALIGN(sizeof(HybPageOpaque)) &&
-		header->pd_lower == SizeOfPageHeaderData + sizeof(HybMetaPage) &&
+		(has_size(page, HYB_FORMAT_VERSION) || has_size(page, HYB_CHAINS_FORMAT_VERSION)) &&
 		header->pd_upper == header->pd_special;
 }
 
@@ -31,6 +39,19 @@ counters_in_range(const HybMetaPage *meta)
 		meta->pass_level < meta->nlevels &&
 		meta->wanted_levels >= 1 && meta->wanted_levels <= meta->nlevels &&
 		meta->wm_len <= HYB_MAX_ENTRY_SIZE;
+}
+
+static bool
+is_known(uint32 format)
+{
+	return format == HYB_FORMAT_VERSION || format == HYB_CHAINS_FORMAT_VERSION;
+}
+
+/* The format of an index of this access method. */
+static uint32
+format_of(Relation rel)
+{
+	return HYB_IS_SUMMARIZING(rel) ? HYB_CHAINS_FORMAT_VERSION : HYB_FORMAT_VERSION;
 }
 
 #ifdef USE_ASSERT_CHECKING
@@ -92,7 +113,7 @@ hyb_meta_assert_valid(const HybMetaPage *meta)
 {
 	if (hyb_is_damaged())
 		return;
-	Assert(meta->magic == HYB_META_MAGIC && meta->format == HYB_FORMAT_VERSION);
+	Assert(meta->magic == HYB_META_MAGIC && is_known(meta->format));
 	Assert(meta->incarnation != 0 && meta->version > 0);
 	Assert(counters_in_range(meta));
 	Assert((meta->flags & ~HYB_META_ALL) == 0);
@@ -137,7 +158,7 @@ hyb_meta_is_readable(Page page)
 	const HybMetaPage *meta = hyb_page_meta(page);
 
 	return has_bounds(page) && meta->magic == HYB_META_MAGIC &&
-		meta->format == HYB_FORMAT_VERSION && counters_in_range(meta);
+		is_known(meta->format) && has_size(page, meta->format) && counters_in_range(meta);
 }
 
 static void
@@ -155,15 +176,18 @@ require_own_meta(Relation rel, Page page)
 		meta->incarnation != opaque->incarnation)
 		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
 					  "The metapage is not that of a hybrid index.");
-	if (meta->format != HYB_FORMAT_VERSION)
+	if (meta->format != format_of(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("index \"%s\" has format version %u, but this hybridindex reads version %u",
 						RelationGetRelationName(rel), meta->format,
-						HYB_FORMAT_VERSION),
-				 meta->format > HYB_FORMAT_VERSION ?
+						format_of(rel)),
+				 meta->format > format_of(rel) ?
 				 errhint("A newer hybridindex wrote it: install that one and restart the server, or REINDEX the index.") :
 				 errhint("Please REINDEX it.")));
+	if (!has_size(page, meta->format))
+		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
+					  "The metapage header is not that of a hybrid index.");
 	if (!counters_in_range(meta) ||
 		meta->wm_ncols > IndexRelationGetNumberOfKeyAttributes(rel))
 		hyb_corrupted(rel, HYB_METAPAGE_BLKNO,
@@ -246,7 +270,7 @@ hyb_meta_init(Page page, const HybIndex *ix)
 	meta = hyb_page_meta(page);
 	memset(meta, 0, sizeof(*meta));
 	meta->magic = HYB_META_MAGIC;
-	meta->format = HYB_FORMAT_VERSION;
+	meta->format = format_of(ix->rel);
 	meta->incarnation = ix->incarnation;
 	meta->version = 1;
 	meta->next_stamp = 1;
@@ -265,7 +289,7 @@ hyb_meta_init(Page page, const HybIndex *ix)
 	meta->cut_list = InvalidBlockNumber;
 	meta->wm_tie = HYB_BEFORE;
 	ItemPointerSetInvalid(&meta->wm_tid);
-	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + sizeof(HybMetaPage);
+	((PageHeader) page)->pd_lower = SizeOfPageHeaderData + hyb_meta_size(meta->format);
 	hyb_meta_assert_valid(meta);
 	hyb_page_assert_valid(page);
 }

@@ -12,6 +12,9 @@
 #define HYB_META_MAGIC		0x48594249	/* "HYBI" */
 #define HYB_FORMAT_VERSION	12
 
+/* That of hybrid_hot: library 1.0, which knows nothing of stale entries, refuses it. */
+#define HYB_CHAINS_FORMAT_VERSION	13
+
 /* Tail pages of the active generation that backends can append to. */
 #define HYB_LANES			4
 
@@ -57,7 +60,7 @@ typedef struct HybLevel
 typedef struct HybMetaPage
 {
 	uint32		magic;			/* HYB_META_MAGIC */
-	uint32		format;			/* HYB_FORMAT_VERSION */
+	uint32		format;			/* HYB_FORMAT_VERSION, or that of hybrid_hot */
 	uint64		incarnation;	/* random, of this build of the index */
 	uint64		version;		/* + 1 whenever a root, the watermark, or
 								 * which generation is active or frozen
@@ -147,7 +150,16 @@ typedef struct HybMetaPage
 	uint64		surveyed[HYB_MAX_LEVELS];	/* leaves of the level with lower
 											 * ones were looked at by a whole
 											 * pass */
+
+	/* hybrid_hot; the page of another index ends here */
+	uint64		settled_tids;	/* entries of all levels when stale ones were
+								 * looked for last */
 } HybMetaPage;
+
+/* Bytes of it in the page. */
+#define hyb_meta_size(format) \
+	((format) == HYB_CHAINS_FORMAT_VERSION ? sizeof(HybMetaPage) : \
+	 offsetof(HybMetaPage, settled_tids))
 
 #define HYB_REWRITTEN_UNKNOWN	PG_UINT64_MAX
 

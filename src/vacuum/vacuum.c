@@ -21,6 +21,7 @@
  */
 #include "base/compat.h"
 
+#include "access/amapi.h"
 #include "access/genam.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
@@ -631,6 +632,13 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	stats->estimated_count = false;
+
+	/*
+	 * Validation of CREATE INDEX CONCURRENTLY asks which roots have an entry:
+	 * but that may be of another member's key (build/build_chains.c).
+	 */
+	if (HYB_IS_SUMMARIZING(info->index) && !info->index->rd_index->indisvalid)
+		return stats;
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid vacuum",
 									ALLOCSET_DEFAULT_SIZES);

@@ -4,10 +4,14 @@
  */
 #include "index_file.h"
 
+#include "access/amapi.h"
 #include "miscadmin.h"
 #include "storage/buf_internals.h"
 #include "storage/proc.h"
 #include "utils/rel.h"
+
+/* The access method: not a summarizing one. */
+static IndexAmRoutine method;
 
 #define require(condition) \
 	do { \
@@ -67,6 +71,7 @@ index_file_create(HybKeyDesc *desc)
 	smgr.smgr_cached_nblocks[MAIN_FORKNUM] = InvalidBlockNumber;
 	rel->rd_smgr = &smgr;
 	rel->rd_rel->relpersistence = RELPERSISTENCE_TEMP;
+	rel->rd_indam = &method;
 	rel->rd_islocaltemp = true;
 	rel->rd_index->indnkeyatts = desc != NULL ? (int16) desc->nkeys : 1;
 	ix = (HybIndex) {.rel = rel,.desc = desc,.incarnation = 77};

@@ -68,6 +68,18 @@ hyb_dead_table_is_large(HybDeadCheck *check)
 }
 
 bool
+hyb_step_item_is_stale(HybMergeStep *step, int item)
+{
+	return false;
+}
+
+bool
+hyb_step_join(HybMergeStep *step, int at)
+{
+	return false;
+}
+
+bool
 hyb_dead_tid(HybDeadCheck *check, const ItemPointerData *tid)
 {
 	return false;

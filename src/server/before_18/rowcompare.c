@@ -110,7 +110,7 @@ look_at_scan(Exchanges *exchanges, const Plan *plan, Oid index, List **place)
 	{
 		if (IsA(lfirst(lc), RowCompareExpr))
 		{
-			if (hyb_index_is_of(index, get_index_am_oid("hybrid", true)))
+			if (hyb_index_is_ours(index))
 				exchange(exchanges, plan, place);
 			return;
 		}

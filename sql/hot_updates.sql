@@ -1,0 +1,210 @@
+-- Indexes of hybrid_hot: their columns change in HOT updates, and each answer is that of
+-- a sequential scan.  Servers before 16 have no such access method (hot_updates_1.out).
+\set ECHO none
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/test/sql/helpers.sql'
+\i :helpers
+\set ECHO all
+SELECT current_setting('server_version_num')::int < 160000 AS too_old \gset
+\if :too_old
+SELECT amname FROM pg_am WHERE amname = 'hybrid_hot';
+\quit
+\endif
+
+SET hybridindex.background_merge = off;
+SET hybridindex.merge_floor = 1;
+
+-- Each path of the planner gives the rows of a sequential scan, in order for ranges.
+CREATE FUNCTION hot_paths(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	expected text;
+	found text;
+	path text;
+BEGIN
+	PERFORM set_config('enable_indexscan', 'off', true);
+	PERFORM set_config('enable_bitmapscan', 'off', true);
+	PERFORM set_config('enable_seqscan', 'on', true);
+	EXECUTE 'SELECT coalesce(string_agg(q::text, '','' ORDER BY q::text), '''') FROM (' || query || ') q' INTO expected;
+	FOREACH path IN ARRAY ARRAY['enable_indexscan', 'enable_bitmapscan']
+	LOOP
+		PERFORM set_config('enable_seqscan', 'off', true);
+		PERFORM set_config('enable_indexscan', 'off', true);
+		PERFORM set_config('enable_bitmapscan', 'off', true);
+		PERFORM set_config(path, 'on', true);
+		EXECUTE 'SELECT coalesce(string_agg(q::text, '','' ORDER BY q::text), '''') FROM (' || query || ') q' INTO found;
+		IF found IS DISTINCT FROM expected THEN
+			RETURN path || ': ' || left(found, 200) || ' instead of ' || left(expected, 200);
+		END IF;
+	END LOOP;
+	RETURN 'same';
+END $$;
+
+CREATE TABLE hot (id int PRIMARY KEY, a int, k int, v text) WITH (fillfactor = 30, autovacuum_enabled = off);
+INSERT INTO hot SELECT i, i, hashint4(i) % 500, 'row ' || i FROM generate_series(1, 2000) i;
+CREATE INDEX hot_a ON hot (a);
+CREATE INDEX hot_k ON hot USING hybrid_hot (k);
+CREATE INDEX hot_part ON hot USING hybrid_hot (v) WHERE k % 2 = 0;
+CREATE INDEX hot_expr ON hot USING hybrid_hot ((k * 2), v);
+
+CREATE FUNCTION hot_updates() RETURNS bigint LANGUAGE sql VOLATILE AS
+$$ SELECT pg_stat_get_xact_tuples_hot_updated('hot'::regclass) $$;
+
+-- updates of their columns are HOT
+BEGIN;
+UPDATE hot SET k = k + 1 WHERE id % 3 = 0;
+UPDATE hot SET k = k - 2, v = v || '!' WHERE id % 5 = 0;
+SELECT hot_updates() = (SELECT count(*) FILTER (WHERE id % 3 = 0) + count(*) FILTER (WHERE id % 5 = 0) FROM hot) AS all_hot;
+SELECT hot_paths('SELECT id, k FROM hot WHERE k = 7');
+SELECT hot_paths('SELECT id, k FROM hot WHERE k BETWEEN 5 AND 30');
+COMMIT;
+-- ... and others too, whose entries need not be added again
+BEGIN;
+SELECT hot_updates() AS before \gset
+UPDATE hot SET v = v || '?' WHERE id % 7 = 0;
+SELECT hot_updates() - :before = count(*) AS all_hot FROM hot WHERE id % 7 = 0;
+COMMIT;
+
+CREATE FUNCTION hot_same() RETURNS SETOF text LANGUAGE sql AS $$
+	SELECT hot_paths(q) FROM (VALUES
+		('SELECT id, k FROM hot WHERE k = 7'),
+		('SELECT id, k FROM hot WHERE k IN (7, 8, 9, 400, -3)'),
+		('SELECT id, k FROM hot WHERE k BETWEEN 5 AND 30'),
+		('SELECT id, k FROM hot WHERE k > 480 OR k IS NULL'),
+		('SELECT id, k FROM hot WHERE k IS NULL'),
+		('SELECT id, v FROM hot WHERE k % 2 = 0 AND v BETWEEN ''row 2'' AND ''row 3'''),
+		('SELECT id, v FROM hot WHERE k % 2 = 0 AND v = ''row 202'''),
+		('SELECT id, v FROM hot WHERE k * 2 = 14'),
+		('SELECT id, v FROM hot WHERE k * 2 BETWEEN 10 AND 60')) AS t (q)
+$$;
+
+SELECT * FROM hot_same();
+-- in order, and backward
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT array_agg(k) = array_agg(k ORDER BY k) AS ordered, count(*) FROM (SELECT k FROM hot WHERE k BETWEEN 5 AND 100 ORDER BY k) t;
+SELECT array_agg(k) = array_agg(k ORDER BY k DESC) AS ordered, count(*) FROM (SELECT k FROM hot WHERE k BETWEEN 5 AND 100 ORDER BY k DESC) t;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id, k FROM hot WHERE k BETWEEN 5 AND 6 ORDER BY k;
+FETCH ALL c;
+FETCH BACKWARD ALL c;
+FETCH 2 c;
+FETCH BACKWARD 1 c;
+COMMIT;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
+-- NULLs and keys that come back
+UPDATE hot SET k = NULL WHERE id % 11 = 0;
+UPDATE hot SET k = id WHERE id % 22 = 0;
+UPDATE hot SET k = NULL WHERE id % 22 = 0;
+SELECT * FROM hot_same();
+
+-- an update that brings rows into a partial index, or out of it, with an equal key
+UPDATE hot SET k = k + 1 WHERE id % 2 = 0;
+UPDATE hot SET k = k + 1 WHERE id % 4 = 0;
+SELECT * FROM hot_same();
+
+-- a row that has left the index, but not its entry
+UPDATE hot SET k = 4, v = 'left' WHERE id = 200;
+UPDATE hot SET k = 5 WHERE id = 200;
+SELECT hot_paths('SELECT id, v FROM hot WHERE k % 2 = 0 AND v = ''left''');
+
+-- what merges leave, and leave out
+SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_k,hot_part,hot_expr}'::text[]) i;
+SELECT sum(hybrid_merge(i::regclass)) > 0 AS merged FROM unnest('{hot_k,hot_part,hot_expr}'::text[]) i;
+SELECT * FROM hot_same();
+SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_k,hot_part,hot_expr}'::text[]) i;
+VACUUM hot;
+SELECT * FROM hot_same();
+
+-- stale entries go once there are enough of them
+DO $$
+BEGIN
+	FOR i IN 1 .. 10 LOOP
+		UPDATE hot SET k = k + i WHERE id % 2 = i % 2;
+		COMMIT;
+		PERFORM hybrid_merge('hot_k');
+	END LOOP;
+END $$;
+VACUUM hot;
+SELECT hybrid_merge('hot_k') >= 0 AS merged;
+UPDATE hot SET k = k WHERE false;
+SELECT levels > 1 OR static_entries <= 2 * 2000 AS few, dynamic_entries FROM hybrid_index_stats('hot_k');
+SELECT * FROM hot_same();
+SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_k,hot_part,hot_expr}'::text[]) i;
+
+-- undone updates
+BEGIN;
+UPDATE hot SET k = 10000;
+SAVEPOINT s;
+UPDATE hot SET k = 20000 WHERE id < 100;
+ROLLBACK TO s;
+SELECT count(*) FROM hot WHERE k = 10000;
+ROLLBACK;
+SELECT * FROM hot_same();
+BEGIN;
+SAVEPOINT s;
+UPDATE hot SET k = 30000 WHERE id < 100;
+ROLLBACK TO s;
+UPDATE hot SET k = 30000 WHERE id < 50;
+COMMIT;
+SELECT hot_paths('SELECT id FROM hot WHERE k = 30000');
+
+-- deleted rows, and line pointers that are used again
+DELETE FROM hot WHERE id % 3 = 1;
+VACUUM hot;
+INSERT INTO hot SELECT 10000 + i, i, hashint4(i + 7) % 500, 'row ' || i FROM generate_series(1, 900) i;
+SELECT * FROM hot_same();
+SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_k,hot_part,hot_expr}'::text[]) i;
+SELECT sum(hybrid_merge(i::regclass)) > 0 AS merged FROM unnest('{hot_k,hot_part,hot_expr}'::text[]) i;
+SELECT * FROM hot_same();
+
+-- the table's end is cut off: entries outlive it
+DELETE FROM hot WHERE id >= 600;
+VACUUM (TRUNCATE) hot;
+SELECT * FROM hot_same();
+SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_k,hot_part,hot_expr}'::text[]) i;
+
+-- builds: each row version that a snapshot may see has an entry
+UPDATE hot SET k = k + 1000 WHERE id % 2 = 1;
+REINDEX INDEX hot_k;
+SELECT * FROM hot_same();
+REINDEX INDEX CONCURRENTLY hot_k;
+REINDEX INDEX CONCURRENTLY hot_part;
+SELECT * FROM hot_same();
+CREATE INDEX CONCURRENTLY hot_ck ON hot USING hybrid_hot (k DESC NULLS LAST, id);
+SELECT hot_paths('SELECT id, k FROM hot WHERE k BETWEEN 5 AND 300 ORDER BY k DESC NULLS LAST, id');
+SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_k,hot_part,hot_expr,hot_ck}'::text[]) i;
+SELECT indexrelid::regclass, indisvalid, indcheckxmin FROM pg_index WHERE indrelid = 'hot'::regclass ORDER BY 1::text;
+
+-- types whose equal values have different bytes, and long ones
+CREATE TABLE hot_types (id int PRIMARY KEY, n numeric, f float8, t text COLLATE "C", l text)
+	WITH (fillfactor = 50, autovacuum_enabled = off);
+INSERT INTO hot_types SELECT i, i, i, 'text ' || i, repeat(md5(i::text), 50) FROM generate_series(1, 300) i;
+CREATE INDEX hot_n ON hot_types USING hybrid_hot (n);
+CREATE INDEX hot_f ON hot_types USING hybrid_hot (f);
+CREATE INDEX hot_t ON hot_types USING hybrid_hot (t text_hope_ops);
+CREATE INDEX hot_l ON hot_types USING hybrid_hot (l);
+UPDATE hot_types SET n = n + 0.0, f = -f, t = t || 'x', l = l || 'y' WHERE id % 2 = 0;
+UPDATE hot_types SET n = n * 1.00, f = 0 WHERE id % 3 = 0;
+UPDATE hot_types SET f = '-0' WHERE id % 6 = 0;
+SELECT hot_paths(q) FROM (VALUES
+	('SELECT id, n FROM hot_types WHERE n = 12'),
+	('SELECT id, n FROM hot_types WHERE n BETWEEN 12 AND 40'),
+	('SELECT id, f FROM hot_types WHERE f = 0'),
+	('SELECT id, f FROM hot_types WHERE f BETWEEN -20 AND 20'),
+	('SELECT id, t FROM hot_types WHERE t BETWEEN ''text 1'' AND ''text 2'''),
+	('SELECT id FROM hot_types WHERE l BETWEEN ''2'' AND ''4''')) AS t (q);
+SELECT sum(hybrid_merge(i::regclass)) > 0 AS merged FROM unnest('{hot_n,hot_f,hot_t,hot_l}'::text[]) i;
+SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_n,hot_f,hot_t,hot_l}'::text[]) i;
+
+-- what it cannot do
+CREATE UNIQUE INDEX ON hot USING hybrid_hot (k);
+CREATE INDEX ON hot USING hybrid_hot (k) INCLUDE (v);
+CREATE TABLE hot_excluded (k int, EXCLUDE USING hybrid_hot (k WITH =));
+CLUSTER hot USING hot_k;
+CREATE INDEX ON hot USING hybrid_hot (k) WITH (layout = trie);
+EXPLAIN (COSTS OFF) SELECT k FROM hot WHERE k = 5;
+
+DROP TABLE hot, hot_types;
+DROP FUNCTION hot_paths, hot_same, hot_updates;

@@ -1,0 +1,185 @@
+/*
+ * build_chains.c
+ *		Reading the table for an index of hybrid_hot.
+ *
+ * The server's scan of the table (heapam_index_build_range_scan) takes the last version
+ * of a HOT chain, and marks the index as not for older snapshots; REINDEX does not even
+ * mark it.  Here each version that is not dead to all gets an entry, so the index serves
+ * each snapshot at once.  Versions of a chain with equal keys share one.
+ *
+ * CREATE INDEX CONCURRENTLY takes what a snapshot sees.  Later its validation adds the
+ * entries of all rows again: of a chain the old key may be here, and the new one not.
+ */
+#include "base/compat.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "build/build_internal.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* A block of the table. */
+typedef struct BlockVersions
+{
+	BlockNumber block;
+	OffsetNumber last;
+	PGAlignedBlock page;		/* a copy */
+	bool		wanted[MaxHeapTuplesPerPage + 1];	/* by offset */
+	OffsetNumber roots[MaxHeapTuplesPerPage];	/* by offset, less one */
+	uint32		key_end[MaxHeapTuplesPerPage + 1];	/* of its key; 0: there is
+													 * none */
+	HybBuf		keys;			/* in the order of offsets */
+} BlockVersions;
+
+static HeapTupleData
+version_at(Relation heap, Page page, BlockNumber block, OffsetNumber offset)
+{
+	ItemId		item = PageGetItemId(page, offset);
+	HeapTupleData tuple = {
+		.t_data = (HeapTupleHeader) PageGetItem(page, item),
+		.t_len = ItemIdGetLength(item),
+		.t_tableOid = RelationGetRelid(heap)
+	};
+
+	ItemPointerSet(&tuple.t_self, block, offset);
+	return tuple;
+}
+
+/* Copies a block, and finds the versions that get an entry. */
+static void
+read_versions(Relation heap, BlockNumber block, Snapshot snapshot, TransactionId oldest,
+			  BufferAccessStrategy strategy, BlockVersions *versions)
+{
+	Buffer		buf = ReadBufferExtended(heap, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	Page		page = BufferGetPage(buf);
+
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	versions->block = block;
+	versions->last = PageGetMaxOffsetNumber(page);
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= versions->last; offset++)
+	{
+		HeapTupleData tuple;
+
+		versions->wanted[offset] = false;
+		if (!ItemIdIsNormal(PageGetItemId(page, offset)))
+			continue;
+		tuple = version_at(heap, page, block, offset);
+		versions->wanted[offset] = snapshot != NULL ?
+			HeapTupleSatisfiesVisibility(&tuple, snapshot, buf) :
+			HeapTupleSatisfiesVacuum(&tuple, oldest, buf) != HEAPTUPLE_DEAD;
+	}
+	heap_get_root_tuples(page, versions->roots);
+	memcpy(versions->page.data, page, BLCKSZ);
+	UnlockReleaseBuffer(buf);
+	versions->keys.len = 0;
+	memset(versions->key_end, 0, sizeof(versions->key_end));
+}
+
+/* Has an earlier version of its chain the key that begins at `mine`? */
+static bool
+is_repeated(const HybKeyDesc *desc, const BlockVersions *versions, OffsetNumber offset,
+			uint32 mine)
+{
+	uint32		start = 0;
+
+	for (OffsetNumber i = FirstOffsetNumber; i < offset; i++)
+	{
+		if (versions->key_end[i] == 0)
+			continue;
+		if (versions->roots[i - 1] == versions->roots[offset - 1] &&
+			hyb_key_compare(desc, versions->keys.data + start, versions->key_end[i] - start,
+							versions->keys.data + mine, versions->keys.len - mine) == 0)
+			return true;
+		start = versions->key_end[i];
+	}
+	return false;
+}
+
+/* Adds the version's entry, unless its chain has it already, or it has none. */
+static bool
+add_version(HybBuildScan *scan, BlockVersions *versions, OffsetNumber offset,
+			TupleTableSlot *slot, EState *estate, ExprState *predicate)
+{
+	IndexInfo  *info = unconstify(IndexInfo *, scan->info);
+	HeapTupleData tuple = version_at(scan->heap, (Page) versions->page.data,
+									 versions->block, offset);
+	uint32		before = versions->keys.len;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	ItemPointerData root;
+	MemoryContext old;
+
+	ExecStoreHeapTuple(&tuple, slot, false);
+	ResetPerTupleExprContext(estate);
+	if (predicate != NULL && !ExecQual(predicate, GetPerTupleExprContext(estate)))
+		return false;
+	FormIndexDatum(info, slot, estate, values, isnull);
+	old = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
+	for (int i = 0; i < scan->ix->desc->nkeys; i++)
+		hyb_key_encode_column(&scan->ix->desc->cols[i], values[i], isnull[i],
+							  &versions->keys);
+	MemoryContextSwitchTo(old);
+	if (is_repeated(scan->ix->desc, versions, offset, before))
+	{
+		versions->keys.len = before;
+		return false;
+	}
+	versions->key_end[offset] = versions->keys.len;
+	ItemPointerSet(&root, versions->block, versions->roots[offset - 1]);
+	hyb_build_scan_add(scan->ix->rel, &root, values, isnull, true, scan);
+	return true;
+}
+
+double
+hyb_build_scan_chains(HybBuildScan *scan)
+{
+	Relation	heap = scan->heap;
+	IndexInfo  *info = unconstify(IndexInfo *, scan->info);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
+	EState	   *estate = CreateExecutorState();
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
+	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
+	BlockVersions *versions = palloc0(sizeof(BlockVersions));
+	Snapshot	snapshot = NULL;
+	TransactionId oldest = InvalidTransactionId;
+	ExprState  *predicate;
+	double		rows = 0;
+
+	GetPerTupleExprContext(estate)->ecxt_scantuple = slot;
+	predicate = ExecPrepareQual(info->ii_Predicate, estate);
+	if (info->ii_Concurrent)
+		snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	else
+		oldest = GetOldestNonRemovableTransactionId(heap);
+	hyb_buf_reserve(&versions->keys, BLCKSZ);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, nblocks);
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		read_versions(heap, block, snapshot, oldest, strategy, versions);
+		for (OffsetNumber offset = FirstOffsetNumber; offset <= versions->last; offset++)
+			/* a version that no chain leads to was undone */
+			if (versions->wanted[offset] && OffsetNumberIsValid(versions->roots[offset - 1]))
+				rows += add_version(scan, versions, offset, slot, estate, predicate);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
+	}
+	if (snapshot != NULL)
+		UnregisterSnapshot(snapshot);
+	FreeAccessStrategy(strategy);
+	ExecDropSingleTupleTableSlot(slot);
+	FreeExecutorState(estate);
+	/* they belonged to estate */
+	info->ii_ExpressionsState = NIL;
+	info->ii_PredicateState = NULL;
+	hyb_buf_free(&versions->keys);
+	pfree(versions);
+	return rows;
+}

@@ -1,0 +1,348 @@
+/*
+ * chain.c
+ *		HOT chains of a table, and the keys of their members.
+ */
+#include "base/compat.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "base/server.h"
+#include "catalog/index.h"
+#include "catalog/pg_index.h"
+#include "chain/chain.h"
+#include "executor/executor.h"
+#include "key/row_key.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+struct HybChainReader
+{
+	const HybIndex *ix;
+	Relation	heap;
+	MemoryContext context;		/* of the reader */
+	MemoryContext work;			/* reset after each chain */
+	Buffer		buf;			/* page read last, pinned, or InvalidBuffer */
+	HybBuf		key;			/* of a member */
+	bool		plain;			/* hyb_chain_keys_are_plain */
+
+	/* unless plain */
+	struct IndexInfo *info;
+	EState	   *estate;
+	ExprState  *predicate;
+	TupleTableSlot *slot;
+};
+
+bool
+hyb_chain_keys_are_plain(const HybIndex *ix)
+{
+	for (int i = 0; i < ix->desc->nkeys; i++)
+		if (ix->rel->rd_index->indkey.values[i] <= 0)
+			return false;
+	return heap_attisnull(ix->rel->rd_indextuple, Anum_pg_index_indpred, NULL);
+}
+
+/*
+ * Appends the key of a row version to `out`, for an index that is plain.  Returns false
+ * if a value is gone.
+ */
+static bool
+append_columns(const HybIndex *ix, Relation heap, HeapTuple tuple, HybBuf *out)
+{
+	for (int i = 0; i < ix->desc->nkeys; i++)
+	{
+		bool		isnull;
+		Datum		value = heap_getattr(tuple, ix->rel->rd_index->indkey.values[i],
+										 RelationGetDescr(heap), &isnull);
+
+		if (!hyb_key_append_column(&ix->desc->cols[i], value, isnull, out))
+			return false;
+	}
+	return true;
+}
+
+/* The tuple of a line pointer of a locked page; t_data is NULL if there is none. */
+static HeapTupleData
+tuple_at(Relation heap, Page page, BlockNumber block, OffsetNumber offset)
+{
+	HeapTupleData tuple = {.t_tableOid = RelationGetRelid(heap)};
+	ItemId		item;
+
+	if (offset < FirstOffsetNumber || offset > PageGetMaxOffsetNumber(page))
+		return tuple;
+	item = PageGetItemId(page, offset);
+	if (!ItemIdIsNormal(item))
+		return tuple;
+	tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	tuple.t_len = ItemIdGetLength(item);
+	ItemPointerSet(&tuple.t_self, block, offset);
+	return tuple;
+}
+
+/* ---- a new row version ---- */
+
+/*
+ * A copy of the version that this transaction has replaced by the one at `tid`, or NULL
+ * if that is not its successor in a chain.
+ */
+static HeapTuple
+copy_predecessor(Relation heap, Page page, const ItemPointerData *tid)
+{
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
+	{
+		HeapTupleData tuple = tuple_at(heap, page, block, offset);
+
+		if (tuple.t_data != NULL && HeapTupleHeaderIsHotUpdated(tuple.t_data) &&
+			offset != ItemPointerGetOffsetNumber(tid) &&
+			ItemPointerEquals(&tuple.t_data->t_ctid, unconstify(ItemPointerData *, tid)) &&
+			TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(tuple.t_data)))
+			return heap_copytuple(&tuple);
+	}
+	return NULL;
+}
+
+/*
+ * An index that is not valid may lack the predecessor's entry, and so may a partial one,
+ * whose predicate may not hold for it.
+ */
+bool
+hyb_chain_enter(const HybIndex *ix, Relation heap, ItemPointerData *tid,
+				const uint8 *key, uint32 keylen)
+{
+	ItemPointerData row = *tid;
+	HeapTuple	predecessor = NULL;
+	OffsetNumber root = ItemPointerGetOffsetNumber(&row);
+	HybBuf		before = {0};
+	bool		covered;
+	HeapTupleData tuple;
+	Buffer		buf;
+
+	HYB_ASSERT_NO_LWLOCK();
+	buf = ReadBuffer(heap, ItemPointerGetBlockNumber(&row));
+	LockBuffer(buf, BUFFER_LOCK_SHARE);
+	tuple = tuple_at(heap, BufferGetPage(buf), ItemPointerGetBlockNumber(&row), root);
+	if (tuple.t_data != NULL && HeapTupleHeaderIsHeapOnly(tuple.t_data))
+	{
+		OffsetNumber roots[MaxHeapTuplesPerPage];
+
+		heap_get_root_tuples(BufferGetPage(buf), roots);
+		root = roots[root - 1];
+		if (ix->rel->rd_index->indisvalid && hyb_chain_keys_are_plain(ix))
+			predecessor = copy_predecessor(heap, BufferGetPage(buf), &row);
+	}
+	UnlockReleaseBuffer(buf);
+	if (!OffsetNumberIsValid(root))
+		elog(ERROR, "row version (%u,%u) of table \"%s\" belongs to no HOT chain",
+			 ItemPointerGetBlockNumber(&row), ItemPointerGetOffsetNumber(&row),
+			 RelationGetRelationName(heap));
+	ItemPointerSetOffsetNumber(tid, root);
+	if (predecessor == NULL)
+		return false;
+	covered = append_columns(ix, heap, predecessor, &before) &&
+		before.len == keylen && memcmp(before.data, key, keylen) == 0;
+	hyb_buf_free(&before);
+	heap_freetuple(predecessor);
+	return covered;
+}
+
+/* ---- readers ---- */
+
+/* Has the reader ready to call functions. */
+static void
+prepare_functions(HybChainReader *reader)
+{
+	reader->info = BuildIndexInfo(reader->ix->rel);
+	reader->estate = CreateExecutorState();
+	reader->slot = MakeSingleTupleTableSlot(RelationGetDescr(reader->heap),
+											&TTSOpsHeapTuple);
+	GetPerTupleExprContext(reader->estate)->ecxt_scantuple = reader->slot;
+	reader->predicate = ExecPrepareQual(reader->info->ii_Predicate, reader->estate);
+}
+
+HybChainReader *
+hyb_chain_reader_create(const HybIndex *ix, Relation heap)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "hybrid chains", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	HybChainReader *reader = palloc0(sizeof(HybChainReader));
+
+	reader->ix = ix;
+	reader->heap = heap;
+	reader->context = context;
+	reader->work = AllocSetContextCreate(context, "hybrid chain", ALLOCSET_SMALL_SIZES);
+	reader->buf = InvalidBuffer;
+	hyb_buf_reserve(&reader->key, 64);
+	reader->plain = hyb_chain_keys_are_plain(ix);
+	if (!reader->plain)
+		prepare_functions(reader);
+	MemoryContextSwitchTo(old);
+	return reader;
+}
+
+void
+hyb_chain_reader_release(HybChainReader *reader)
+{
+	if (BufferIsValid(reader->buf))
+		ReleaseBuffer(reader->buf);
+	reader->buf = InvalidBuffer;
+}
+
+void
+hyb_chain_reader_free(HybChainReader *reader)
+{
+	hyb_chain_reader_release(reader);
+	if (!reader->plain)
+	{
+		ExecDropSingleTupleTableSlot(reader->slot);
+		FreeExecutorState(reader->estate);
+	}
+	MemoryContextDelete(reader->context);
+}
+
+/* ---- keys of row versions ---- */
+
+/* Makes the key of a version by functions; false if it has no entry. */
+static bool
+form_key(HybChainReader *reader, HeapTuple tuple)
+{
+	const HybKeyDesc *desc = reader->ix->desc;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	HybCaller	caller;
+	bool		holds;
+
+	hyb_become_owner(&caller, reader->heap->rd_rel->relowner);
+	ExecStoreHeapTuple(tuple, reader->slot, false);
+	ResetPerTupleExprContext(reader->estate);
+	holds = reader->predicate == NULL ||
+		ExecQual(reader->predicate, GetPerTupleExprContext(reader->estate));
+	if (holds)
+		FormIndexDatum(reader->info, reader->slot, reader->estate, values, isnull);
+	for (int i = 0; i < desc->nkeys && holds; i++)
+		hyb_key_encode_column(&desc->cols[i], values[i], isnull[i], &reader->key);
+	ExecClearTuple(reader->slot);
+	hyb_become_caller(&caller);
+	return holds;
+}
+
+/* The version is a copy, or its page is pinned. */
+static bool
+version_has_key(HybChainReader *reader, HeapTuple tuple, const uint8 *key, uint32 keylen)
+{
+	reader->key.len = 0;
+	if (!(reader->plain ?
+		  append_columns(reader->ix, reader->heap, tuple, &reader->key) :
+		  form_key(reader, tuple)))
+		return false;
+	return hyb_key_compare(reader->ix->desc, reader->key.data, reader->key.len,
+						   key, keylen) == 0;
+}
+
+/* Locks the root's page (SHARE) in reader->buf. */
+static void
+lock_page(HybChainReader *reader, const ItemPointerData *root)
+{
+	HYB_ASSERT_NO_LWLOCK();
+	reader->buf = ReleaseAndReadBuffer(reader->buf, reader->heap,
+									   ItemPointerGetBlockNumber(root));
+	LockBuffer(reader->buf, BUFFER_LOCK_SHARE);
+}
+
+/*
+ * Copies the members of a chain.  It goes from version to version as
+ * heap_hot_search_buffer does, so it meets whatever a snapshot may see.
+ */
+static int
+copy_members(HybChainReader *reader, const ItemPointerData *root, HeapTuple *copies)
+{
+	Page		page = BufferGetPage(reader->buf);
+	BlockNumber block = ItemPointerGetBlockNumber(root);
+	OffsetNumber offset = ItemPointerGetOffsetNumber(root);
+	TransactionId xid = InvalidTransactionId;	/* that replaced the member
+												 * before */
+	int			n = 0;
+
+	if (offset < FirstOffsetNumber || offset > PageGetMaxOffsetNumber(page))
+		return 0;
+	if (ItemIdIsRedirected(PageGetItemId(page, offset)))
+		offset = ItemIdGetRedirect(PageGetItemId(page, offset));
+	else
+	{
+		HeapTupleData first = tuple_at(reader->heap, page, block, offset);
+
+		/*
+		 * the root was freed, and its line pointer is a member of another
+		 * chain
+		 */
+		if (first.t_data == NULL || HeapTupleHeaderIsHeapOnly(first.t_data))
+			return 0;
+	}
+	while (n < MaxHeapTuplesPerPage)
+	{
+		HeapTupleData tuple = tuple_at(reader->heap, page, block, offset);
+
+		if (tuple.t_data == NULL ||
+			(TransactionIdIsValid(xid) &&
+			 !TransactionIdEquals(HeapTupleHeaderGetXmin(tuple.t_data), xid)))
+			break;
+		copies[n++] = heap_copytuple(&tuple);
+		if (!HeapTupleHeaderIsHotUpdated(tuple.t_data) ||
+			ItemPointerGetOffsetNumber(&tuple.t_data->t_ctid) == offset)
+			break;
+		xid = HeapTupleHeaderGetUpdateXid(tuple.t_data);
+		offset = ItemPointerGetOffsetNumber(&tuple.t_data->t_ctid);
+	}
+	return n;
+}
+
+bool
+hyb_chain_has_key(HybChainReader *reader, const ItemPointerData *root,
+				  const uint8 *key, uint32 keylen)
+{
+	HeapTuple	copies[MaxHeapTuplesPerPage];
+	MemoryContext old;
+	bool		has = false;
+	int			n;
+
+	old = MemoryContextSwitchTo(reader->work);
+	lock_page(reader, root);
+	n = copy_members(reader, root, copies);
+	LockBuffer(reader->buf, BUFFER_LOCK_UNLOCK);
+	/* the caller may have begun a subtransaction for errors of functions */
+	if (!reader->plain)
+		hyb_chain_reader_release(reader);
+	for (int i = 0; i < n && !has; i++)
+		has = version_has_key(reader, copies[i], key, keylen);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(reader->work);
+	return has;
+}
+
+bool
+hyb_chain_shows_key(HybChainReader *reader, const ItemPointerData *root,
+					Snapshot snapshot, const uint8 *key, uint32 keylen)
+{
+	ItemPointerData tid = *root;
+	HeapTupleData tuple;
+	MemoryContext old;
+	bool		shows;
+
+	Assert(IsMVCCSnapshot(snapshot));
+	lock_page(reader, root);
+	shows = heap_hot_search_buffer(&tid, reader->heap, reader->buf, snapshot, &tuple, NULL, true);
+	LockBuffer(reader->buf, BUFFER_LOCK_UNLOCK);
+	if (!shows)
+		return false;
+
+	/* no pruning moves it while the page is pinned */
+	old = MemoryContextSwitchTo(reader->work);
+	shows = version_has_key(reader, &tuple, key, keylen);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(reader->work);
+	return shows;
+}

@@ -1,0 +1,59 @@
+/*
+ * chain.h
+ *		HOT chains of a table, and the keys of their members.
+ *
+ * A chain is what heap calls a HOT chain (the server's README.HOT): row versions that
+ * lie in one block, each the successor of the one before.  Its root is the line pointer
+ * that other indexes name.  An index of hybrid_hot has entries (key, root), some of
+ * which are stale: docs/hot_updates.md says which, and proves that none is missing.
+ *
+ * No function holds a content lock on entry or exit.
+ */
+#ifndef HYB_CHAIN_H
+#define HYB_CHAIN_H
+
+#include "store/handle.h"
+#include "storage/itemptr.h"
+#include "utils/relcache.h"
+#include "utils/snapshot.h"
+
+/*
+ * Has the index neither expressions nor a predicate?  Else functions of users run when
+ * keys are made, as the owner of the table.
+ */
+extern bool hyb_chain_keys_are_plain(const HybIndex *ix);
+
+/*
+ * Whose entry is that of a row version that this transaction has put into the table?
+ * Replaces its TID by the root of its chain; a TID that is a root stays.  Returns true
+ * if an equal entry is there already, and stays: that of the version before, which has
+ * the same bytes as key.
+ */
+extern bool hyb_chain_enter(const HybIndex *ix, Relation heap, ItemPointerData *tid,
+							const uint8 *key, uint32 keylen);
+
+/* Reads chains of a table, one after the other. */
+typedef struct HybChainReader HybChainReader;
+
+/*
+ * In a context of its own below the current one.  The handle and the table outlive the
+ * reader.
+ */
+extern HybChainReader *hyb_chain_reader_create(const HybIndex *ix, Relation heap);
+extern void hyb_chain_reader_free(HybChainReader *reader);
+
+/* Lets go of the page read last. */
+extern void hyb_chain_reader_release(HybChainReader *reader);
+
+/*
+ * Has any member that lies in the block the key, visible or not?  A member whose values
+ * are gone from the TOAST table counts as none.
+ */
+extern bool hyb_chain_has_key(HybChainReader *reader, const ItemPointerData *root,
+							  const uint8 *key, uint32 keylen);
+
+/* Has the member that the snapshot sees the key?  An MVCC snapshot. */
+extern bool hyb_chain_shows_key(HybChainReader *reader, const ItemPointerData *root,
+								Snapshot snapshot, const uint8 *key, uint32 keylen);
+
+#endif							/* HYB_CHAIN_H */
