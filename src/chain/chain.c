@@ -43,26 +43,7 @@ hyb_chain_keys_are_plain(const HybIndex *ix)
 	return heap_attisnull(ix->rel->rd_indextuple, Anum_pg_index_indpred, NULL);
 }
 
-/*
- * Appends the key of a row version to `out`, for an index that is plain.  Returns false
- * if a value is gone.
- */
-static bool
-append_columns(const HybIndex *ix, Relation heap, HeapTuple tuple, HybBuf *out)
-{
-	for (int i = 0; i < ix->desc->nkeys; i++)
-	{
-		bool		isnull;
-		Datum		value = heap_getattr(tuple, ix->rel->rd_index->indkey.values[i],
-										 RelationGetDescr(heap), &isnull);
-
-		if (!hyb_key_append_column(&ix->desc->cols[i], value, isnull, out))
-			return false;
-	}
-	return true;
-}
-
-/* The tuple of a line pointer of a locked page; t_data is NULL if there is none. */
+/* The tuple of a line pointer of a locked page.  Without one, t_data is NULL. */
 static HeapTupleData
 tuple_at(Relation heap, Page page, BlockNumber block, OffsetNumber offset)
 {
@@ -142,7 +123,8 @@ hyb_chain_enter(const HybIndex *ix, Relation heap, ItemPointerData *tid,
 	ItemPointerSetOffsetNumber(tid, root);
 	if (predecessor == NULL)
 		return false;
-	covered = append_columns(ix, heap, predecessor, &before) &&
+	covered = hyb_key_of_tuple(ix->desc, ix->rel, predecessor, RelationGetDescr(heap),
+							   &before) &&
 		before.len == keylen && memcmp(before.data, key, keylen) == 0;
 	hyb_buf_free(&before);
 	heap_freetuple(predecessor);
@@ -236,7 +218,8 @@ version_has_key(HybChainReader *reader, HeapTuple tuple, const uint8 *key, uint3
 {
 	reader->key.len = 0;
 	if (!(reader->plain ?
-		  append_columns(reader->ix, reader->heap, tuple, &reader->key) :
+		  hyb_key_of_tuple(reader->ix->desc, reader->ix->rel, tuple,
+						   RelationGetDescr(reader->heap), &reader->key) :
 		  form_key(reader, tuple)))
 		return false;
 	return hyb_key_compare(reader->ix->desc, reader->key.data, reader->key.len,

@@ -101,8 +101,9 @@ fetch_toasted(Datum *value)
 	return true;
 }
 
-bool
-hyb_key_append_column(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
+/* Returns false, and appends nothing, if the value is gone. */
+static bool
+append_column(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
 {
 	Datum		fetched = value;
 
@@ -129,7 +130,31 @@ hyb_key_of_slot(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
 
 		Assert(attno > 0);
 		value = slot_getattr(slot, attno, &isnull);
-		if (!hyb_key_append_column(&desc->cols[i], value, isnull, out))
+		if (!append_column(&desc->cols[i], value, isnull, out))
+		{
+			out->len = len;
+			return false;
+		}
+	}
+	return true;
+}
+
+bool
+hyb_key_of_tuple(const HybKeyDesc *desc, Relation index, HeapTuple tuple,
+				 TupleDesc tupdesc, HybBuf *out)
+{
+	uint32		len = out->len;
+
+	Assert(desc->nkeys == IndexRelationGetNumberOfKeyAttributes(index));
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		AttrNumber	attno = index->rd_index->indkey.values[i];
+		bool		isnull;
+		Datum		value;
+
+		Assert(attno > 0);
+		value = heap_getattr(tuple, attno, tupdesc, &isnull);
+		if (!append_column(&desc->cols[i], value, isnull, out))
 		{
 			out->len = len;
 			return false;

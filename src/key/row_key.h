@@ -23,8 +23,8 @@
 extern bool hyb_key_of_slot(const HybKeyDesc *desc, Relation index,
 							TupleTableSlot *slot, HybBuf *out);
 
-/* The same of one column. */
-extern bool hyb_key_append_column(const HybColumn *col, Datum value, bool isnull,
-								  HybBuf *out);
+/* The same for a row version of the table that `tupdesc` describes. */
+extern bool hyb_key_of_tuple(const HybKeyDesc *desc, Relation index, HeapTuple tuple,
+							 TupleDesc tupdesc, HybBuf *out);
 
 #endif							/* HYB_ROW_KEY_H */

@@ -275,30 +275,6 @@ hyb_dead_end(HybDeadCheck *check)
 	check->heap = NULL;
 }
 
-/* Returns false, and appends nothing, if a value is gone. */
-static bool
-append_key(const HybIndex *ix, Relation heap, HeapTuple tuple, HybBuf *out)
-{
-	const HybKeyDesc *desc = ix->desc;
-	uint32		len = out->len;
-
-	for (int i = 0; i < desc->nkeys; i++)
-	{
-		AttrNumber	attno = ix->rel->rd_index->indkey.values[i];
-		bool		isnull;
-		Datum		value;
-
-		Assert(attno > 0);
-		value = heap_getattr(tuple, attno, RelationGetDescr(heap), &isnull);
-		if (!hyb_key_append_column(&desc->cols[i], value, isnull, out))
-		{
-			out->len = len;
-			return false;
-		}
-	}
-	return true;
-}
-
 /* A row version on a locked page, or NULL. */
 static HeapTupleHeader
 get_version(Page page, OffsetNumber offset)
@@ -395,7 +371,8 @@ hyb_heap_key(HybDeadCheck *check, const HybIndex *ix,
 
 	if (tuple == NULL)
 		return read;
-	read = append_key(ix, check->heap, tuple, out) ? HYB_KEY_READ : HYB_KEY_DEAD;
+	read = hyb_key_of_tuple(ix->desc, ix->rel, tuple,
+							RelationGetDescr(check->heap), out) ? HYB_KEY_READ : HYB_KEY_DEAD;
 	heap_freetuple(tuple);
 	return read;
 }

@@ -17,8 +17,8 @@
  * visits all leaves (HYB_META_COMPACTING).  The policy has it do that when the index has
  * grown by a share that may be stale.
  *
- * Several runs may have equal entries: of a key that came back to a row, and of a line
- * pointer that was used again.  A merge keeps one.
+ * Several runs may have equal entries, of a key that came back to a row.  A merge keeps
+ * one.
  */
 #include "base/compat.h"
 
