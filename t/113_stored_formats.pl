@@ -37,6 +37,8 @@ my $new = $ENV{HYBRID_FORMATS};
 # a server reads the files of its byte order
 my $big_endian = pack('S', 1) eq "\x00\x01";
 my @sets = $new ? ($new) : grep { /-big-endian/ == $big_endian } sort glob(test_root() . '/test/formats/*/');
+# those of hybrid_hot are read by servers that have it
+@sets = grep { basename($_) !~ /^13/ } @sets if $version < 16;
 my %indexes;		# of each set, with their definitions
 
 # The database of a set: its tables, with indexes that this library has built.
@@ -110,6 +112,12 @@ sub for_each
 		push @statements, $statement =~ s/%i/$index/gr =~ s/%t/$table/gr;
 	}
 	return $node->safe_psql($database, join(";\n", @statements));
+}
+
+sub hot_indexes
+{
+	my ($database) = @_;
+	return split /\n/, $node->safe_psql($database, q(SELECT index FROM states JOIN pg_class c ON c.oid = index::regclass JOIN pg_am a ON a.oid = relam WHERE amname = 'hybrid_hot'));
 }
 
 # No row that is there can be inserted once more: each uniqueness check finds it.
@@ -201,6 +209,8 @@ DELETE FROM %t WHERE ctid IN (SELECT ctid FROM %t ORDER BY ctid OFFSET 40 LIMIT 
 EOS
 	for_each($database, 'VACUUM (INDEX_CLEANUP on) %t');
 	for_each($database, 'INSERT INTO %t SELECT * FROM %t_rows(100151, 100200)');
+	my @hot = hot_indexes($database);
+	for_each($database, 'UPDATE %t SET k = k + 2 WHERE id % 3 = 0', @hot) if @hot;
 	answers_are_right($database, "$database, vacuumed");
 
 	my $merged = "${database}_merged";
@@ -226,7 +236,7 @@ foreach my $database (@databases)
 	answers_are_right($merged, "$merged, made anew");
 
 	my @trie = split /\n/, $node->safe_psql($database, 'SELECT index FROM states WHERE trie');
-	for_each($database, "SELECT hybrid_convert('%i', 'trie')", @trie);
+	for_each($database, "SELECT hybrid_convert('%i', 'trie')", @trie) if @trie;
 	is($node->safe_psql($database, q(SELECT count(*) FROM pg_class WHERE reloptions @> '{layout=trie}')), scalar(@trie), "$database: layout = trie");
 	$node->safe_psql($database, 'DELETE FROM queries WHERE index IN (SELECT index FROM states WHERE NOT trie)');
 	answers_are_right($database, "$database, layout = trie", 1);
@@ -255,7 +265,7 @@ my %foreign = (
 	hope_i => [
 		sub { set32($_[0], 0, $meta{magic}, unpack('N', pack('V', 0x48594249))) },
 		qr/ERROR:  XX002: index "hope_i" is corrupted at block 0\nDETAIL:  The metapage is not that of a hybrid index\.\nHINT:  Please REINDEX it\./ ]);
-my $database = "$databases[-1]_merged";
+my $database = "$databases[0]_merged";
 my %path = map { $_ => index_file($node, $_, $database) } keys %foreign;
 my (%foreign_content, @said);
 

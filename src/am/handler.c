@@ -181,9 +181,6 @@ hybrid_hot_handler(PG_FUNCTION_ARGS)
 	hot.amcanunique = false;
 	hot.amclusterable = false;
 	hot.amcaninclude = false;
-#ifdef HYB_HAVE_PARALLEL_BUILD
-	hot.amcanbuildparallel = false;
-#endif
 	hot.amcanreturn = NULL;
 	hot.amgettuple = hyb_chains_gettuple;
 	hot.ammarkpos = NULL;

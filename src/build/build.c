@@ -433,7 +433,7 @@ build_alone(HybIndex *ix, Relation heap, struct IndexInfo *info,
 	else
 		hyb_build_scan_begin_tuplesort(&scan, maintenance_work_mem, NULL);
 	if (ix->desc->chains)
-		rows = hyb_build_scan_chains(&scan);
+		rows = hyb_build_scan_chains(&scan, NULL);
 	else
 		rows = table_index_build_scan(heap, ix->rel, info, true, true,
 									  hyb_build_scan_add, &scan, NULL);
@@ -460,7 +460,7 @@ write_entries(HybIndex *ix, Relation heap, struct IndexInfo *info,
 
 		create_metapage(ix, MAIN_FORKNUM, heap, info);
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, HYB_PHASE_SCAN);
-		workers = ix->desc->chains ? 0 : HYB_BUILD_WORKERS(heap, ix->rel, info);
+		workers = HYB_BUILD_WORKERS(heap, ix->rel, info);
 		if (workers > 0)
 			rows = hyb_build_parallel(ix, heap, info, workers, written);
 		if (rows < 0)

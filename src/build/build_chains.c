@@ -16,6 +16,7 @@
 #include "access/htup_details.h"
 #include "build/build_internal.h"
 #include "catalog/index.h"
+#include "chain/chain.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -25,6 +26,9 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+
+/* A process of a parallel build takes this number of blocks at a time. */
+#define BLOCKS_TAKEN	32
 
 /* A block of the table. */
 typedef struct BlockVersions
@@ -39,20 +43,6 @@ typedef struct BlockVersions
 	HybBuf		keys;			/* in the order of offsets */
 } BlockVersions;
 
-static HeapTupleData
-version_at(Relation heap, Page page, BlockNumber block, OffsetNumber offset)
-{
-	ItemId		item = PageGetItemId(page, offset);
-	HeapTupleData tuple = {
-		.t_data = (HeapTupleHeader) PageGetItem(page, item),
-		.t_len = ItemIdGetLength(item),
-		.t_tableOid = RelationGetRelid(heap)
-	};
-
-	ItemPointerSet(&tuple.t_self, block, offset);
-	return tuple;
-}
-
 /* Copies a block, and finds the versions that get an entry. */
 static void
 read_versions(Relation heap, BlockNumber block, Snapshot snapshot, TransactionId oldest,
@@ -66,15 +56,12 @@ read_versions(Relation heap, BlockNumber block, Snapshot snapshot, TransactionId
 	versions->last = PageGetMaxOffsetNumber(page);
 	for (OffsetNumber offset = FirstOffsetNumber; offset <= versions->last; offset++)
 	{
-		HeapTupleData tuple;
+		HeapTupleData tuple = hyb_tuple_at(heap, page, block, offset);
 
-		versions->wanted[offset] = false;
-		if (!ItemIdIsNormal(PageGetItemId(page, offset)))
-			continue;
-		tuple = version_at(heap, page, block, offset);
-		versions->wanted[offset] = snapshot != NULL ?
-			HeapTupleSatisfiesVisibility(&tuple, snapshot, buf) :
-			HeapTupleSatisfiesVacuum(&tuple, oldest, buf) != HEAPTUPLE_DEAD;
+		versions->wanted[offset] = tuple.t_data != NULL &&
+			(snapshot != NULL ?
+			 HeapTupleSatisfiesVisibility(&tuple, snapshot, buf) :
+			 HeapTupleSatisfiesVacuum(&tuple, oldest, buf) != HEAPTUPLE_DEAD);
 	}
 	heap_get_root_tuples(page, versions->roots);
 	memcpy(versions->page.data, page, BLCKSZ);
@@ -109,8 +96,8 @@ add_version(HybBuildScan *scan, BlockVersions *versions, OffsetNumber offset,
 			TupleTableSlot *slot, EState *estate, ExprState *predicate)
 {
 	IndexInfo  *info = unconstify(IndexInfo *, scan->info);
-	HeapTupleData tuple = version_at(scan->heap, (Page) versions->page.data,
-									 versions->block, offset);
+	HeapTupleData tuple = hyb_tuple_at(scan->heap, (Page) versions->page.data,
+									   versions->block, offset);
 	uint32		before = versions->keys.len;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
@@ -139,40 +126,47 @@ add_version(HybBuildScan *scan, BlockVersions *versions, OffsetNumber offset,
 }
 
 double
-hyb_build_scan_chains(HybBuildScan *scan)
+hyb_build_scan_chains(HybBuildScan *scan, pg_atomic_uint64 *next_block)
 {
 	Relation	heap = scan->heap;
 	IndexInfo  *info = unconstify(IndexInfo *, scan->info);
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
+	Snapshot	snapshot = info->ii_Concurrent ? GetActiveSnapshot() : NULL;
+	TransactionId oldest = GetOldestNonRemovableTransactionId(heap);
 	EState	   *estate = CreateExecutorState();
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(heap), &TTSOpsHeapTuple);
 	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
 	BlockVersions *versions = palloc0(sizeof(BlockVersions));
-	Snapshot	snapshot = NULL;
-	TransactionId oldest = InvalidTransactionId;
+	pg_atomic_uint64 alone;
 	ExprState  *predicate;
+	uint64		from;
 	double		rows = 0;
 
+	if (next_block == NULL)
+	{
+		pg_atomic_init_u64(&alone, 0);
+		next_block = &alone;
+	}
 	GetPerTupleExprContext(estate)->ecxt_scantuple = slot;
 	predicate = ExecPrepareQual(info->ii_Predicate, estate);
-	if (info->ii_Concurrent)
-		snapshot = RegisterSnapshot(GetTransactionSnapshot());
-	else
-		oldest = GetOldestNonRemovableTransactionId(heap);
 	hyb_buf_reserve(&versions->keys, BLCKSZ);
 	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, nblocks);
-	for (BlockNumber block = 0; block < nblocks; block++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		read_versions(heap, block, snapshot, oldest, strategy, versions);
-		for (OffsetNumber offset = FirstOffsetNumber; offset <= versions->last; offset++)
-			/* a version that no chain leads to was undone */
-			if (versions->wanted[offset] && OffsetNumberIsValid(versions->roots[offset - 1]))
-				rows += add_version(scan, versions, offset, slot, estate, predicate);
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
-	}
-	if (snapshot != NULL)
-		UnregisterSnapshot(snapshot);
+
+	/*
+	 * the table grows only if a snapshot is used, and that does not see new
+	 * blocks
+	 */
+	while ((from = pg_atomic_fetch_add_u64(next_block, BLOCKS_TAKEN)) < nblocks)
+		for (BlockNumber block = from; block < Min(from + BLOCKS_TAKEN, nblocks); block++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			read_versions(heap, block, snapshot, oldest, strategy, versions);
+			for (OffsetNumber offset = FirstOffsetNumber; offset <= versions->last; offset++)
+				/* a version that no chain leads to was undone */
+				if (versions->wanted[offset] && OffsetNumberIsValid(versions->roots[offset - 1]))
+					rows += add_version(scan, versions, offset, slot, estate, predicate);
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
+		}
 	FreeAccessStrategy(strategy);
 	ExecDropSingleTupleTableSlot(slot);
 	FreeExecutorState(estate);

@@ -91,6 +91,7 @@ typedef struct Shared
 	HybBuildCounts counts;
 
 	pg_atomic_uint64 written;	/* entries in leaves */
+	pg_atomic_uint64 next_block;	/* of the table, for hybrid_hot */
 
 	/* the parallel table scan follows, BUFFERALIGNed */
 } Shared;
@@ -321,9 +322,12 @@ scan_and_sort(Participant *p)
 	HYB_POINT("build-scan");
 	Assert(BarrierPhase(&shared->sorted) == 0);
 	begin_sort(p);
-	rows = table_index_build_scan(p->heap, p->ix->rel, p->info, true,
-								  is_leader(p), hyb_build_scan_add, &p->scan,
-								  HYB_BEGINSCAN_PARALLEL(p->heap, table_scan_of(shared)));
+	if (p->ix->desc->chains)
+		rows = hyb_build_scan_chains(&p->scan, &shared->next_block);
+	else
+		rows = table_index_build_scan(p->heap, p->ix->rel, p->info, true,
+									  is_leader(p), hyb_build_scan_add, &p->scan,
+									  HYB_BEGINSCAN_PARALLEL(p->heap, table_scan_of(shared)));
 	report_phase(p, HYB_PHASE_SORT);
 	perform_sort(p);
 
@@ -554,6 +558,7 @@ make_shared(ParallelContext *context, const Participant *self,
 		(void) BarrierAttach(&shared->sorted);
 	SpinLockInit(&shared->mutex);
 	pg_atomic_init_u64(&shared->written, 0);
+	pg_atomic_init_u64(&shared->next_block, 0);
 	SharedFileSetInit(&shared->files, context->seg);
 	table_parallelscan_initialize(self->heap, table_scan_of(shared), snapshot);
 	return shared;

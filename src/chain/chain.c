@@ -25,27 +25,16 @@ struct HybChainReader
 	MemoryContext work;			/* reset after each chain */
 	Buffer		buf;			/* page read last, pinned, or InvalidBuffer */
 	HybBuf		key;			/* of a member */
-	bool		plain;			/* hyb_chain_keys_are_plain */
 
-	/* unless plain */
+	/* unless the keys are plain */
 	struct IndexInfo *info;
 	EState	   *estate;
 	ExprState  *predicate;
 	TupleTableSlot *slot;
 };
 
-bool
-hyb_chain_keys_are_plain(const HybIndex *ix)
-{
-	for (int i = 0; i < ix->desc->nkeys; i++)
-		if (ix->rel->rd_index->indkey.values[i] <= 0)
-			return false;
-	return heap_attisnull(ix->rel->rd_indextuple, Anum_pg_index_indpred, NULL);
-}
-
-/* The tuple of a line pointer of a locked page.  Without one, t_data is NULL. */
-static HeapTupleData
-tuple_at(Relation heap, Page page, BlockNumber block, OffsetNumber offset)
+HeapTupleData
+hyb_tuple_at(Relation heap, Page page, BlockNumber block, OffsetNumber offset)
 {
 	HeapTupleData tuple = {.t_tableOid = RelationGetRelid(heap)};
 	ItemId		item;
@@ -75,7 +64,7 @@ copy_predecessor(Relation heap, Page page, const ItemPointerData *tid)
 
 	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
 	{
-		HeapTupleData tuple = tuple_at(heap, page, block, offset);
+		HeapTupleData tuple = hyb_tuple_at(heap, page, block, offset);
 
 		if (tuple.t_data != NULL && HeapTupleHeaderIsHotUpdated(tuple.t_data) &&
 			offset != ItemPointerGetOffsetNumber(tid) &&
@@ -105,21 +94,23 @@ hyb_chain_enter(const HybIndex *ix, Relation heap, ItemPointerData *tid,
 	HYB_ASSERT_NO_LWLOCK();
 	buf = ReadBuffer(heap, ItemPointerGetBlockNumber(&row));
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
-	tuple = tuple_at(heap, BufferGetPage(buf), ItemPointerGetBlockNumber(&row), root);
+	tuple = hyb_tuple_at(heap, BufferGetPage(buf), ItemPointerGetBlockNumber(&row), root);
 	if (tuple.t_data != NULL && HeapTupleHeaderIsHeapOnly(tuple.t_data))
 	{
 		OffsetNumber roots[MaxHeapTuplesPerPage];
 
 		heap_get_root_tuples(BufferGetPage(buf), roots);
 		root = roots[root - 1];
-		if (ix->rel->rd_index->indisvalid && hyb_chain_keys_are_plain(ix))
+		if (ix->rel->rd_index->indisvalid && ix->desc->plain)
 			predecessor = copy_predecessor(heap, BufferGetPage(buf), &row);
 	}
 	UnlockReleaseBuffer(buf);
 	if (!OffsetNumberIsValid(root))
-		elog(ERROR, "row version (%u,%u) of table \"%s\" belongs to no HOT chain",
-			 ItemPointerGetBlockNumber(&row), ItemPointerGetOffsetNumber(&row),
-			 RelationGetRelationName(heap));
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg_internal("failed to find parent tuple for heap-only tuple at (%u,%u) in table \"%s\"",
+								 ItemPointerGetBlockNumber(&row), ItemPointerGetOffsetNumber(&row),
+								 RelationGetRelationName(heap))));
 	ItemPointerSetOffsetNumber(tid, root);
 	if (predecessor == NULL)
 		return false;
@@ -159,8 +150,7 @@ hyb_chain_reader_create(const HybIndex *ix, Relation heap)
 	reader->work = AllocSetContextCreate(context, "hybrid chain", ALLOCSET_SMALL_SIZES);
 	reader->buf = InvalidBuffer;
 	hyb_buf_reserve(&reader->key, 64);
-	reader->plain = hyb_chain_keys_are_plain(ix);
-	if (!reader->plain)
+	if (!ix->desc->plain)
 		prepare_functions(reader);
 	MemoryContextSwitchTo(old);
 	return reader;
@@ -178,7 +168,7 @@ void
 hyb_chain_reader_free(HybChainReader *reader)
 {
 	hyb_chain_reader_release(reader);
-	if (!reader->plain)
+	if (!reader->ix->desc->plain)
 	{
 		ExecDropSingleTupleTableSlot(reader->slot);
 		FreeExecutorState(reader->estate);
@@ -217,7 +207,7 @@ static bool
 version_has_key(HybChainReader *reader, HeapTuple tuple, const uint8 *key, uint32 keylen)
 {
 	reader->key.len = 0;
-	if (!(reader->plain ?
+	if (!(reader->ix->desc->plain ?
 		  hyb_key_of_tuple(reader->ix->desc, reader->ix->rel, tuple,
 						   RelationGetDescr(reader->heap), &reader->key) :
 		  form_key(reader, tuple)))
@@ -256,7 +246,7 @@ copy_members(HybChainReader *reader, const ItemPointerData *root, HeapTuple *cop
 		offset = ItemIdGetRedirect(PageGetItemId(page, offset));
 	else
 	{
-		HeapTupleData first = tuple_at(reader->heap, page, block, offset);
+		HeapTupleData first = hyb_tuple_at(reader->heap, page, block, offset);
 
 		/*
 		 * the root was freed, and its line pointer is a member of another
@@ -267,7 +257,7 @@ copy_members(HybChainReader *reader, const ItemPointerData *root, HeapTuple *cop
 	}
 	while (n < MaxHeapTuplesPerPage)
 	{
-		HeapTupleData tuple = tuple_at(reader->heap, page, block, offset);
+		HeapTupleData tuple = hyb_tuple_at(reader->heap, page, block, offset);
 
 		if (tuple.t_data == NULL ||
 			(TransactionIdIsValid(xid) &&
@@ -297,7 +287,7 @@ hyb_chain_has_key(HybChainReader *reader, const ItemPointerData *root,
 	n = copy_members(reader, root, copies);
 	LockBuffer(reader->buf, BUFFER_LOCK_UNLOCK);
 	/* the caller may have begun a subtransaction for errors of functions */
-	if (!reader->plain)
+	if (!reader->ix->desc->plain)
 		hyb_chain_reader_release(reader);
 	for (int i = 0; i < n && !has; i++)
 		has = version_has_key(reader, copies[i], key, keylen);

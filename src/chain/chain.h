@@ -12,16 +12,12 @@
 #ifndef HYB_CHAIN_H
 #define HYB_CHAIN_H
 
+#include "access/htup.h"
 #include "store/handle.h"
+#include "storage/bufpage.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 #include "utils/snapshot.h"
-
-/*
- * Has the index neither expressions nor a predicate?  Else functions of users run when
- * keys are made, as the owner of the table.
- */
-extern bool hyb_chain_keys_are_plain(const HybIndex *ix);
 
 /*
  * Whose entry is that of a row version that this transaction has put into the table?
@@ -31,6 +27,10 @@ extern bool hyb_chain_keys_are_plain(const HybIndex *ix);
  */
 extern bool hyb_chain_enter(const HybIndex *ix, Relation heap, ItemPointerData *tid,
 							const uint8 *key, uint32 keylen);
+
+/* The tuple of a line pointer of a locked page, or of a copy.  Without one, t_data is NULL. */
+extern HeapTupleData hyb_tuple_at(Relation heap, Page page, BlockNumber block,
+								  OffsetNumber offset);
 
 /* Reads chains of a table, one after the other. */
 typedef struct HybChainReader HybChainReader;

@@ -165,7 +165,7 @@ check_layout(HybConversion *conversion, Relation index)
 	if (!wants_trie(conversion) || index->rd_rel->relkind != RELKIND_INDEX)
 		return true;
 	hyb_become_owner(&caller, index->rd_rel->relowner);
-	if (index->rd_rel->relam == BTREE_AM_OID)
+	if (index->rd_rel->relam != conversion->access_method)
 		hybrid = hyb_twin_as_hybrid(index);
 	possible = !hyb_trie_obstacle(hybrid, hyb_key_desc_create(hybrid), &obstacle);
 	hyb_become_caller(&caller);

@@ -217,6 +217,8 @@ hyb_key_desc_create(Relation index)
 	desc->all_mem = true;
 	desc->exact = true;
 	desc->chains = HYB_IS_SUMMARIZING(index);
+	desc->plain = desc->chains && heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs, NULL) &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
 
 	for (int i = 0; i < natts; i++)
 	{

@@ -108,6 +108,9 @@ typedef struct HybKeyDesc
 								 * beginnings of keys only: docs/trie.md */
 	bool		chains;			/* hybrid_hot: entries lead to HOT chains, and
 								 * may be stale: docs/hot_updates.md */
+	bool		plain;			/* of chains: neither expressions nor a
+								 * predicate, so no function of a user makes
+								 * keys */
 	bool		exact;			/* equal keys have equal bytes, unless they
 								 * are long (hyb_key_has_one_form): no FLOAT
 								 * column, no PROC column without a positive

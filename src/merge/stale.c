@@ -74,7 +74,7 @@ hyb_step_is_stale(HybMergeStep *step, const ItemPointerData *root,
 
 	if (step->chains == NULL)
 		return false;
-	if (hyb_chain_keys_are_plain(step->ix))
+	if (step->ix->desc->plain)
 	{
 		ask_chain(&question);
 		return !question.has;

@@ -35,7 +35,6 @@
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
-#include "chain/chain.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "merge/facts.h"
@@ -392,7 +391,7 @@ static const Slice shrink_slice = {shrink_file, ShareUpdateExclusiveLock, ShareU
 static void
 hold_no_rows_back(HybIndex *ix)
 {
-	if (ix->desc->pure != HYB_PURE || (ix->desc->chains && !hyb_chain_keys_are_plain(ix)))
+	if (ix->desc->pure != HYB_PURE || (ix->desc->chains && !ix->desc->plain))
 		return;
 	if (ix->desc->has_encoded && ix->dictionaries == NULL)
 	{

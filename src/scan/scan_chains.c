@@ -114,7 +114,7 @@ leads_to_row(HybScan *so, HybScanChains *chains, bool *recheck)
 {
 	HybChainReader *reader = chains->reader;
 	Snapshot	snapshot = so->scan->xs_snapshot;
-	bool		plain = hyb_chain_keys_are_plain(so->ix);
+	bool		plain = so->ix->desc->plain;
 	const uint8 *key = chains->key.data;
 	uint32		len = chains->key.len;
 

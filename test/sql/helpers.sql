@@ -101,7 +101,7 @@ BEGIN
 	FROM jsonb_path_query(plan, '$.**."Index Name"') i(name)
 	WHERE NOT EXISTS (SELECT FROM pg_class c JOIN pg_am a ON a.oid = c.relam
 					  WHERE c.relname = i.name #>> '{}' AND c.relkind = 'i'
-						AND a.amname = 'hybrid');
+						AND a.amname IN ('hybrid', 'hybrid_hot'));
 	IF other IS NOT NULL THEN
 		RAISE EXCEPTION 'other index % used by: %', other, query;
 	END IF;
@@ -237,7 +237,7 @@ BEGIN
 	PERFORM hybrid_index_check(i.indexrelid::regclass, heapall)
 	FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 		JOIN pg_am a ON a.oid = c.relam
-	WHERE i.indrelid = tab AND a.amname = 'hybrid';
+	WHERE i.indrelid = tab AND a.amname IN ('hybrid', 'hybrid_hot');
 	RETURN true;
 END $$;
 
