@@ -2,7 +2,9 @@
 """Updates of one indexed column of a table with many indexes: CPU, WAL, and growth.
 
     HYBRID_SERVER=18-plain ./dev bench hot_updates.py [--rows N] [--transactions N]
-        [--clients N] [--parts N] [--rounds N] [--variants NAMES] [--growth MINUTES]
+        [--clients N] [--parts N] [--rounds N] [--variants NAMES]
+    HYBRID_SERVER=18-plain ./dev bench hot_updates.py --reads [--growth MINUTES]
+        [--autovacuum on|off] [--rows N] [--rounds N]
 
 A table with a uuid as primary key, eight more indexes, and one on last_seen, which
 clients of pgbench set by the key (fillfactor 85).  Variants take turns:
@@ -19,11 +21,18 @@ last parts, and their ratios to btree.
 With --growth, instead: sizes of hot's index on last_seen, minute by minute, of --rows
 rows and of 1000.
 
+With --reads, instead: CPU time of a look-up, of 100 rows in order, of a bitmap scan of
+5,000 rows and of ORDER BY last_seen DESC LIMIT 20, by hot's index and by one of hybrid
+that is made of the same table for it.  Both take turns --rounds times.  With --growth
+too, also after these minutes of updates.
+
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.  With
 --restart-command, which ./dev gives, the server has 1 GB of shared buffers, and no
 checkpoints of its own; autovacuum is off except for --growth.
 """
 import argparse
+import contextlib
+import os
 import statistics
 import sys
 from pathlib import Path
@@ -61,6 +70,17 @@ SIZES = """
     FROM pg_index WHERE indrelid = '%s.t'::regclass""" % SCHEMA
 HOT = """
     SELECT n_tup_hot_upd, n_tup_upd FROM pg_stat_user_tables WHERE schemaname = '%s' AND relname = 't'""" % SCHEMA
+
+
+# {keys} are microseconds since 2000, of values that rows have
+READS = {
+    "look-up": (40_000, "", "SELECT note FROM t WHERE last_seen = {key}"),
+    "100 in order": (10_000, "", "SELECT note FROM t WHERE last_seen >= {key} ORDER BY last_seen LIMIT 100"),
+    "bitmap": (600, "-c enable_indexscan=off", "SELECT count(note) FROM t WHERE last_seen BETWEEN {key} AND {key} + interval '{width} seconds'"),
+    "last 20": (20_000, "", "SELECT note FROM t ORDER BY last_seen DESC LIMIT 20"),
+}
+KEY = "(timestamptz '2000-01-01 00:00:00+00' + :key * interval '1 microsecond')"
+KEYS = 300
 
 
 def load(server, rows, variant):
@@ -111,6 +131,54 @@ def compare(server, options):
             variant, found[0], found[0] / base[0], found[1], found[1] / base[1], *found[2:]))
 
 
+@contextlib.contextmanager
+def settings(text):
+    """Of the sessions that are begun meanwhile."""
+    before = os.environ.get("PGOPTIONS", "")
+    os.environ["PGOPTIONS"] = "%s %s" % (before, text)
+    try:
+        yield
+    finally:
+        os.environ["PGOPTIONS"] = before
+
+
+def read_cpu(server, options, index, seed):
+    """CPU in us of each kind of statement; each has to use the index."""
+    keys = [row[0] for row in server.psql("""
+        SELECT (extract(epoch FROM last_seen - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint
+        FROM %s.t TABLESAMPLE BERNOULLI (10) REPEATABLE (%d) LIMIT %d""" % (SCHEMA, seed, KEYS))]
+    choose = "\\set n random(1, %d)\n\\set key case %s else %s end\n" % (
+        len(keys), " ".join("when :n = %d then %s" % (n, key) for n, key in enumerate(keys, 1)), keys[0])
+    width = server.value("""
+        SELECT extract(epoch FROM max(last_seen) - min(last_seen)) / count(*) * 5000 FROM %s.t""" % SCHEMA)
+    result = []
+    for count, how, statement in READS.values():
+        with settings("-c enable_seqscan=off -c jit=off -c max_parallel_workers_per_gather=0 " + how):
+            text = statement.format(key=KEY, width=width)
+            plan = "\n".join(row[0] for row in server.psql("EXPLAIN " + text.replace(":key", keys[0]), schema=SCHEMA))
+            if index not in plan:
+                sys.exit("%s is not used:\n%s" % (index, plan))
+            server.pgbench(SCHEMA, [(choose + text + ";\n", 1)], 0, options.clients, {}, seed, 100)
+            cpu = server.cpu_seconds()
+            done = server.pgbench(SCHEMA, [(choose + text + ";\n", 1)], 0, options.clients, {}, seed, count // options.clients)[0]["transactions"]
+            result.append((server.cpu_seconds() - cpu) * 1e6 / done)
+    return result
+
+
+def compare_reads(server, options, when):
+    """The index of hybrid_hot, and one of hybrid, of the same table."""
+    found = {"hybrid_hot": [], "hybrid": []}
+    server.psql("VACUUM ANALYZE %s.t" % SCHEMA)
+    for seed in range(1, options.rounds + 1):
+        found["hybrid_hot"].append(read_cpu(server, options, "t_last_seen", seed))
+        server.psql("CREATE INDEX t_other ON %s.t USING hybrid (last_seen)" % SCHEMA)
+        found["hybrid"].append(read_cpu(server, options, "t_other", seed))
+        server.psql("DROP INDEX %s.t_other" % SCHEMA)
+    medians = {method: [statistics.median(column) for column in zip(*rounds)] for method, rounds in found.items()}
+    for name, hybrid, hot in zip(READS, medians["hybrid"], medians["hybrid_hot"]):
+        print("%s, %s: hybrid %.1f us, hybrid_hot %.1f us (%.2f)" % (when, name, hybrid, hot, hot / hybrid), flush=True)
+
+
 def grow(server, options):
     for rows in (options.rows, 1000):
         load(server, rows, "hot")
@@ -124,6 +192,8 @@ def grow(server, options):
             done = server.pgbench(SCHEMA, [(UPDATE, 1)], 60, options.clients, {"rows": rows}, minute)[0]["transactions"]
             print("minute %d, %d updates: %.2f MB, %.0f static and %.0f dynamic entries, %.0f merges" % (
                 (minute, done) + tuple(numbers(server, size + entries))), flush=True)
+        if options.reads and rows == options.rows:
+            compare_reads(server, options, "after %d minutes" % options.growth)
 
 
 def main():
@@ -135,6 +205,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--variants", default=",".join(VARIANTS))
     parser.add_argument("--growth", type=int, default=0, metavar="MINUTES")
+    parser.add_argument("--reads", action="store_true")
     parser.add_argument("--autovacuum", choices=("on", "off"), help="for --growth: on by default")
     parser.add_argument("--restart-command", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -143,9 +214,12 @@ def main():
     if options.restart_command:
         server.restart(shared_buffers="1GB", max_wal_size="20GB", checkpoint_timeout="1h", synchronous_commit="off",
                        autovacuum=options.autovacuum or ("on" if options.growth > 0 else "off"))
+    if options.reads:
+        load(server, options.rows, "hot")
+        compare_reads(server, options, "fresh")
     if options.growth > 0:
         grow(server, options)
-    else:
+    elif not options.reads:
         compare(server, options)
     server.psql("DROP SCHEMA %s CASCADE" % SCHEMA)
 

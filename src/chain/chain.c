@@ -132,7 +132,6 @@ prepare_functions(HybChainReader *reader)
 	reader->estate = CreateExecutorState();
 	reader->slot = MakeSingleTupleTableSlot(RelationGetDescr(reader->heap),
 											&TTSOpsHeapTuple);
-	GetPerTupleExprContext(reader->estate)->ecxt_scantuple = reader->slot;
 	reader->predicate = ExecPrepareQual(reader->info->ii_Predicate, reader->estate);
 }
 
@@ -180,40 +179,72 @@ hyb_chain_reader_free(HybChainReader *reader)
 
 /* Makes the key of a version by functions; false if it has no entry. */
 static bool
-form_key(HybChainReader *reader, HeapTuple tuple)
+form_key(HybChainReader *reader, TupleTableSlot *slot)
 {
 	const HybKeyDesc *desc = reader->ix->desc;
+	ExprContext *context = GetPerTupleExprContext(reader->estate);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	HybCaller	caller;
 	bool		holds;
 
 	hyb_become_owner(&caller, reader->heap->rd_rel->relowner);
-	ExecStoreHeapTuple(tuple, reader->slot, false);
-	ResetPerTupleExprContext(reader->estate);
-	holds = reader->predicate == NULL ||
-		ExecQual(reader->predicate, GetPerTupleExprContext(reader->estate));
+	context->ecxt_scantuple = slot;
+	ResetExprContext(context);
+	holds = reader->predicate == NULL || ExecQual(reader->predicate, context);
 	if (holds)
-		FormIndexDatum(reader->info, reader->slot, reader->estate, values, isnull);
+		FormIndexDatum(reader->info, slot, reader->estate, values, isnull);
 	for (int i = 0; i < desc->nkeys && holds; i++)
 		hyb_key_encode_column(&desc->cols[i], values[i], isnull[i], &reader->key);
-	ExecClearTuple(reader->slot);
 	hyb_become_caller(&caller);
 	return holds;
 }
 
-/* The version is a copy, or its page is pinned. */
 static bool
-version_has_key(HybChainReader *reader, HeapTuple tuple, const uint8 *key, uint32 keylen)
+form_key_of_copy(HybChainReader *reader, HeapTuple copy)
 {
-	reader->key.len = 0;
-	if (!(reader->ix->desc->plain ?
-		  hyb_key_of_tuple(reader->ix->desc, reader->ix->rel, tuple,
-						   RelationGetDescr(reader->heap), &reader->key) :
-		  form_key(reader, tuple)))
-		return false;
+	bool		holds;
+
+	ExecStoreHeapTuple(copy, reader->slot, false);
+	holds = form_key(reader, reader->slot);
+	ExecClearTuple(reader->slot);
+	return holds;
+}
+
+static bool
+key_is(const HybChainReader *reader, const uint8 *key, uint32 keylen)
+{
 	return hyb_key_compare(reader->ix->desc, reader->key.data, reader->key.len,
 						   key, keylen) == 0;
+}
+
+static bool
+copy_has_key(HybChainReader *reader, HeapTuple copy, const uint8 *key, uint32 keylen)
+{
+	const HybIndex *ix = reader->ix;
+
+	reader->key.len = 0;
+	return (ix->desc->plain ?
+			hyb_key_of_tuple(ix->desc, ix->rel, copy, RelationGetDescr(reader->heap), &reader->key) :
+			form_key_of_copy(reader, copy)) &&
+		key_is(reader, key, keylen);
+}
+
+bool
+hyb_chain_row_has_key(HybChainReader *reader, TupleTableSlot *row,
+					  const uint8 *key, uint32 keylen)
+{
+	const HybIndex *ix = reader->ix;
+	MemoryContext old = MemoryContextSwitchTo(reader->work);
+	bool		has;
+
+	reader->key.len = 0;
+	has = (ix->desc->plain ? hyb_key_of_slot(ix->desc, ix->rel, row, &reader->key) :
+		   form_key(reader, row)) &&
+		key_is(reader, key, keylen);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(reader->work);
+	return has;
 }
 
 /* Locks the root's page (SHARE) in reader->buf. */
@@ -290,32 +321,8 @@ hyb_chain_has_key(HybChainReader *reader, const ItemPointerData *root,
 	if (!reader->ix->desc->plain)
 		hyb_chain_reader_release(reader);
 	for (int i = 0; i < n && !has; i++)
-		has = version_has_key(reader, copies[i], key, keylen);
+		has = copy_has_key(reader, copies[i], key, keylen);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(reader->work);
 	return has;
-}
-
-bool
-hyb_chain_shows_key(HybChainReader *reader, const ItemPointerData *root,
-					Snapshot snapshot, const uint8 *key, uint32 keylen)
-{
-	ItemPointerData tid = *root;
-	HeapTupleData tuple;
-	MemoryContext old;
-	bool		shows;
-
-	Assert(IsMVCCSnapshot(snapshot));
-	lock_page(reader, root);
-	shows = heap_hot_search_buffer(&tid, reader->heap, reader->buf, snapshot, &tuple, NULL, true);
-	LockBuffer(reader->buf, BUFFER_LOCK_UNLOCK);
-	if (!shows)
-		return false;
-
-	/* no pruning moves it while the page is pinned */
-	old = MemoryContextSwitchTo(reader->work);
-	shows = version_has_key(reader, &tuple, key, keylen);
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(reader->work);
-	return shows;
 }

@@ -13,11 +13,11 @@
 #define HYB_CHAIN_H
 
 #include "access/htup.h"
+#include "executor/tuptable.h"
 #include "store/handle.h"
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
-#include "utils/snapshot.h"
 
 /*
  * Whose entry is that of a row version that this transaction has put into the table?
@@ -52,8 +52,8 @@ extern void hyb_chain_reader_release(HybChainReader *reader);
 extern bool hyb_chain_has_key(HybChainReader *reader, const ItemPointerData *root,
 							  const uint8 *key, uint32 keylen);
 
-/* Has the member that the snapshot sees the key?  An MVCC snapshot. */
-extern bool hyb_chain_shows_key(HybChainReader *reader, const ItemPointerData *root,
-								Snapshot snapshot, const uint8 *key, uint32 keylen);
+/* Has this row of the table the key? */
+extern bool hyb_chain_row_has_key(HybChainReader *reader, TupleTableSlot *row,
+								  const uint8 *key, uint32 keylen);
 
 #endif							/* HYB_CHAIN_H */

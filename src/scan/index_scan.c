@@ -373,7 +373,9 @@ start_scan(HybScan *so, bool forward)
 
 	hyb_scan_preprocess(keys);
 	so->started = true;
-	mode->need_values = scan->xs_want_itup || keys->nquals > 0 || so->ix->desc->chains;
+	/* scan_chains.c compares keys */
+	mode->need_values = scan->xs_want_itup || keys->nquals > 0 ||
+		(so->ix->desc->chains && !mode->whole_leaves && !(keys->point && keys->narrays == 0));
 	mode->locks = hyb_scan_locks(so);
 
 	/*
@@ -633,12 +635,8 @@ bool
 hyb_chains_gettuple(IndexScanDesc scan, ScanDirection dir)
 {
 	while (hyb_amgettuple(scan, dir))
-	{
 		if (hyb_chains_take(general_scan(scan)))
 			return true;
-		/* the chain of a stale entry may be alive */
-		scan->kill_prior_tuple = false;
-	}
 	hyb_chains_rescan(general_scan(scan));
 	return false;
 }

@@ -355,7 +355,7 @@ extern void hyb_tuple_form(HybScan *so, const HybScanItem *item);
 
 /*
  * The scan has come to an entry: is its row to be returned?  Sets the scan's xs_recheck
- * if it is.
+ * if it is, and kill_prior_tuple if it is not.
  */
 extern bool hyb_chains_take(HybScan *so);
 

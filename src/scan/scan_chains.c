@@ -23,6 +23,7 @@
  */
 #include "base/compat.h"
 
+#include "base/row_reader.h"
 #include "chain/chain.h"
 #include "scan/scan.h"
 #include "utils/rel.h"
@@ -31,6 +32,8 @@
 typedef struct HybScanChains
 {
 	HybChainReader *reader;
+	HybRowReader rows;			/* reads by the scan's own xs_heapfetch, so
+								 * the executor finds the page pinned */
 	bool		have;			/* the last entry is known: */
 	ItemPointerData tid;
 	HybBuf		key;
@@ -50,6 +53,7 @@ chains_of(HybScan *so)
 		hyb_buf_reserve(&chains->key, 64);
 		hyb_buf_reserve(&chains->next_key, 64);
 		chains->reader = hyb_chain_reader_create(so->ix, so->scan->heapRelation);
+		chains->rows.slot = table_slot_create(so->scan->heapRelation, NULL);
 		so->chains = chains;
 		MemoryContextSwitchTo(old);
 	}
@@ -62,15 +66,25 @@ hyb_chains_rescan(HybScan *so)
 	if (so->chains == NULL)
 		return;
 	hyb_chain_reader_release(so->chains->reader);
+	ExecClearTuple(so->chains->rows.slot);
 	so->chains->have = false;
 }
 
 void
 hyb_chains_end(HybScan *so)
 {
-	if (so->chains != NULL)
-		hyb_chain_reader_free(so->chains->reader);
+	if (so->chains == NULL)
+		return;
+	hyb_chain_reader_free(so->chains->reader);
+	ExecDropSingleTupleTableSlot(so->chains->rows.slot);
 	so->chains = NULL;
+}
+
+/* Is this a scan of one whole key? */
+static inline bool
+has_one_key(const HybScan *so)
+{
+	return so->keys.point && so->keys.narrays == 0;
 }
 
 /* The key of the scan's current item, into chains->next_key.  Called in so->context. */
@@ -81,7 +95,7 @@ read_key(HybScan *so, HybScanChains *chains)
 	HybBuf	   *key = &chains->next_key;
 
 	key->len = 0;
-	if (so->keys.point)
+	if (has_one_key(so))
 		hyb_buf_append(key, so->keys.start.key, so->keys.start.len);
 	else
 		hyb_key_join(so->ix->desc,
@@ -108,23 +122,31 @@ is_another_entry(HybScan *so, HybScanChains *chains)
 	return true;
 }
 
+/*
+ * Does the last entry lead to the row that the snapshot sees?  *dead: it leads to no row,
+ * for any snapshot.
+ */
+static bool
+leads_to_visible(HybScan *so, HybScanChains *chains, bool *dead)
+{
+	chains->rows.fetch = so->scan->xs_heapfetch;
+	return hyb_row_read(&chains->rows, &chains->tid, so->scan->xs_snapshot, dead) &&
+		hyb_chain_row_has_key(chains->reader, chains->rows.slot,
+							  chains->key.data, chains->key.len);
+}
+
 /* Is the last entry's row to be returned?  *recheck: the executor compares it. */
 static bool
-leads_to_row(HybScan *so, HybScanChains *chains, bool *recheck)
+leads_to_row(HybScan *so, HybScanChains *chains, bool *recheck, bool *dead)
 {
-	HybChainReader *reader = chains->reader;
-	Snapshot	snapshot = so->scan->xs_snapshot;
 	bool		plain = so->ix->desc->plain;
-	const uint8 *key = chains->key.data;
-	uint32		len = chains->key.len;
+	bool		mvcc = IsMVCCSnapshot(so->scan->xs_snapshot);
 
-	if (plain && (!IsMVCCSnapshot(snapshot) || so->mode.locks) &&
-		!hyb_chain_has_key(reader, &chains->tid, key, len))
+	if (plain && (!mvcc || so->mode.locks) &&
+		!hyb_chain_has_key(chains->reader, &chains->tid, chains->key.data, chains->key.len))
 		return false;
-	*recheck = !IsMVCCSnapshot(snapshot) ||
-		(plain && so->keys.point && so->keys.narrays == 0);
-	return *recheck ||
-		hyb_chain_shows_key(reader, &chains->tid, snapshot, key, len);
+	*recheck = !mvcc || (plain && has_one_key(so));
+	return *recheck || leads_to_visible(so, chains, dead);
 }
 
 bool
@@ -133,8 +155,11 @@ hyb_chains_take(HybScan *so)
 	MemoryContext old = MemoryContextSwitchTo(so->context);
 	HybScanChains *chains = chains_of(so);
 	bool		another = is_another_entry(so, chains);
-	bool		returned = another && leads_to_row(so, chains, &so->scan->xs_recheck);
+	bool		dead = false;
+	bool		returned = another && leads_to_row(so, chains, &so->scan->xs_recheck, &dead);
 
+	if (!returned)
+		so->scan->kill_prior_tuple = dead && !so->scan->xactStartedInRecovery;
 	so->counts->stale += another && !returned;
 	MemoryContextSwitchTo(old);
 	return returned;
