@@ -21,10 +21,10 @@ last parts, and their ratios to btree.
 With --growth, instead: sizes of hot's index on last_seen, minute by minute, of --rows
 rows and of 1000.
 
-With --reads, instead: CPU time of a look-up, of 100 rows in order, of a bitmap scan of
-5,000 rows and of ORDER BY last_seen DESC LIMIT 20, by hot's index and by one of hybrid
-that is made of the same table for it.  Both take turns --rounds times.  With --growth
-too, also after these minutes of updates.
+With --reads, instead: CPU time of statements by hot's index, and by one of hybrid that is
+made of the same table for it.  Both take turns --rounds times.  The statements are a
+look-up, 100 rows in order, a bitmap scan of 5,000 rows, and ORDER BY last_seen DESC
+LIMIT 20.  With --growth too, also after these minutes of updates.
 
 Uses libpq's variables (PGHOST, PGPORT, PGDATABASE, ...); a superuser.  With
 --restart-command, which ./dev gives, the server has 1 GB of shared buffers, and no
