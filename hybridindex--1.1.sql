@@ -820,7 +820,7 @@ COMMENT ON FUNCTION hybrid_estimate(regclass, boolean) IS
 CREATE VIEW hybrid_advice AS
 WITH readable AS MATERIALIZED (
 	SELECT c.oid, i.indrelid, i.indisunique, i.indisreplident, i.indisvalid,
-		i.indisexclusion, c.relispartition, i.indnatts > i.indnkeyatts AS includes,
+		i.indisexclusion, i.indisclustered, c.relispartition, i.indnatts > i.indnkeyatts AS includes,
 		pg_catalog.pg_stat_get_tuples_updated(i.indrelid) AS updates,
 		pg_catalog.pg_stat_get_tuples_hot_updated(i.indrelid) AS hot_updates,
 		pg_catalog.pg_stat_get_tuples_inserted(i.indrelid)
@@ -885,9 +885,9 @@ SELECT e.oid::regclass AS index,
 		WHEN 'bitmaps' THEN pg_catalog.format('Probably no index-only scans: of %s entries that scans returned, %s led to rows of the table, and bitmap scans of the table fetched %s.', e.returned, e.fetched, e.by_bitmaps)
 		WHEN 'some' THEN pg_catalog.format('Perhaps index-only scans, which the trie does not have: of %s entries that scans returned, %s led to rows of the table.', e.returned, e.fetched) END AS reason,
 	CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 160000
-			AND e.why_not IS NULL AND NOT e.indisunique AND NOT e.indisexclusion AND NOT e.includes
+			AND e.why_not IS NULL AND NOT e.indisunique AND NOT e.indisexclusion AND NOT e.indisclustered AND NOT e.includes
 			AND e.updates >= 1000 AND e.hot_updates < e.updates / 2
-		THEN pg_catalog.format('Of %s updates of the table %s were HOT. If they change this index''s columns and no others that have indexes, hybrid_hot leaves them HOT.', e.updates, e.hot_updates) END AS hot_updates
+		THEN pg_catalog.format('Of %s updates of the table %s were HOT. If they change this index''s columns and no others that have indexes, hybrid_hot leaves them HOT where blocks have room (fillfactor).', e.updates, e.hot_updates) END AS hot_updates
 -- A condition on the index goes into subqueries, and so to an index before it is
 -- estimated.  A plain scan fetches a row of the table for each entry that it
 -- returns.  An index-only scan fetches few, and a bitmap scan counts them for the

@@ -198,6 +198,104 @@ SELECT hot_paths(q) FROM (VALUES
 SELECT sum(hybrid_merge(i::regclass)) > 0 AS merged FROM unnest('{hot_n,hot_f,hot_t,hot_l}'::text[]) i;
 SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_n,hot_f,hot_t,hot_l}'::text[]) i;
 
+-- a dictionary that is learned of keys that came back to their chains
+CREATE TABLE hot_learned (id int PRIMARY KEY, v text COLLATE "C") WITH (fillfactor = 10, autovacuum_enabled = off);
+CREATE INDEX hot_v ON hot_learned USING hybrid_hot (v text_hope_ops (scheme = 'alm-improved'));
+SET hybridindex.merge_floor = 100000;
+INSERT INTO hot_learned SELECT i, 'customer number and something ' || i || ' of the land' FROM generate_series(1, 800) i;
+UPDATE hot_learned SET v = v || 'x';
+UPDATE hot_learned SET v = 'customer number and something ' || id || ' of the land';
+SET client_min_messages = warning;
+SELECT hybrid_merge('hot_v');
+RESET client_min_messages;
+SELECT hybrid_index_check('hot_v', true), learned FROM hybrid_dictionary_info('hot_v');
+SET hybridindex.merge_floor = 1;
+SELECT hot_paths($$SELECT id FROM hot_learned WHERE v < 'customer number and something 3'$$);
+
+-- the check finds a lost entry, also where equal keys have several forms
+CREATE FUNCTION hot_loses(index regclass, change text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE pg_index SET indisready = false WHERE indexrelid = index;
+	EXECUTE change;
+	UPDATE pg_index SET indisready = true WHERE indexrelid = index;
+	PERFORM hybrid_index_check(index, true);
+	RETURN 'nothing found';
+EXCEPTION WHEN index_corrupted THEN
+	RETURN regexp_replace(SQLERRM, '[(][0-9,]+[)]', '(...)');
+END $$;
+SELECT hot_loses('hot_k', 'UPDATE hot SET k = 77777 WHERE id = 9');
+SELECT hot_loses('hot_expr', 'UPDATE hot SET k = 88888 WHERE id = 9');
+SELECT hot_loses('hot_n', 'UPDATE hot_types SET n = 77777 WHERE id = 7');
+SELECT hot_loses('hot_n', 'UPDATE hot_types SET n = n + 0.000 WHERE id = 7');
+SELECT hot_loses('hot_f', 'UPDATE hot_types SET f = 77777 WHERE id = 7');
+SELECT hot_loses('hot_f', 'UPDATE hot_types SET f = -f WHERE f = 0');
+
+CREATE TABLE hot_count (id int, k int) WITH (fillfactor = 50);
+INSERT INTO hot_count SELECT i, i FROM generate_series(1, 1000) i;
+
+-- scans call functions of expressions, but not in workers unless these are parallel safe
+CREATE FUNCTION hot_unsafe(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN k; END $$;
+CREATE FUNCTION hot_safe(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN RETURN k; END $$;
+CREATE INDEX hot_count_unsafe ON hot_count USING hybrid_hot (k, hot_unsafe(id));
+SET debug_parallel_query = on;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT count(id) FROM hot_count WHERE k BETWEEN 7 AND 500;
+DROP INDEX hot_count_unsafe;
+CREATE INDEX hot_count_safe ON hot_count USING hybrid_hot (k, hot_safe(id));
+EXPLAIN (COSTS OFF) SELECT count(id) FROM hot_count WHERE k BETWEEN 7 AND 500;
+SELECT count(id) FROM hot_count WHERE k BETWEEN 7 AND 500;
+RESET debug_parallel_query;
+-- an index-only scan, where no column is asked for, looks at the rows, and the planner knows
+CREATE INDEX hot_count_btree ON hot_count (id);
+VACUUM ANALYZE hot_count;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM hot_count;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+-- it reads the ends of a column from the index
+EXPLAIN (COSTS OFF) SELECT id FROM hot_count WHERE k > 999;
+
+-- conversions
+CREATE SCHEMA hot_schema;
+CREATE TABLE hot_schema.c (id int PRIMARY KEY, t text COLLATE "C", k int, j int, EXCLUDE USING btree (j WITH =));
+INSERT INTO hot_schema.c SELECT i, 'text ' || i, i, i FROM generate_series(1, 1000) i;
+SET client_min_messages = warning;
+CREATE INDEX c_t ON hot_schema.c USING hybrid (t text_hope_ops (scheme = 'alm-improved'));
+RESET client_min_messages;
+CREATE INDEX c_trie ON hot_schema.c USING hybrid (k) WITH (layout = trie);
+CREATE INDEX c_btree ON hot_schema.c (k, t);
+SET client_min_messages = warning;
+SELECT hybrid_convert_hot(i::regclass) FROM unnest('{hot_schema.c_t,hot_schema.c_btree}'::text[]) i;
+RESET client_min_messages;
+SELECT hybrid_convert_hot('hot_schema.c_trie');
+SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'hot_schema.c'::regclass ORDER BY 1;
+SET client_min_messages = warning;
+SELECT hybrid_convert('hot_schema.c_t');
+SELECT pg_get_indexdef('hot_schema.c_t'::regclass);
+SELECT hybrid_convert_hot('hot_schema.c_t');
+RESET client_min_messages;
+SELECT hybrid_convert_hot('hot_schema.c_pkey');
+SELECT hybrid_convert_hot('hot_schema.c_j_excl');
+CALL hybrid_convert_hot_concurrently('hot_schema.c_j_excl');
+SELECT hybrid_convert_hot(NULL);
+BEGIN;
+CALL hybrid_convert_hot_concurrently('hot_schema.c_t');
+ROLLBACK;
+SET client_min_messages = warning;
+CALL hybrid_revert_table('hot_schema.c');
+RESET client_min_messages;
+SELECT DISTINCT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relnamespace = 'hot_schema'::regnamespace AND relkind = 'i';
+-- a child's index stays what its parent's is
+CREATE TABLE hot_schema.p (k int);
+CREATE TABLE hot_schema.child () INHERITS (hot_schema.p);
+CREATE INDEX p_k ON hot_schema.p USING hybrid_hot (k);
+CREATE INDEX child_k ON hot_schema.child USING hybrid_hot (k);
+SELECT hybrid_revert('hot_schema.child_k');
+SELECT hybrid_convert('hot_schema.child_k');
+SET client_min_messages = warning;
+DROP SCHEMA hot_schema CASCADE;
+RESET client_min_messages;
+
 -- what it cannot do
 CREATE UNIQUE INDEX ON hot USING hybrid_hot (k);
 CREATE INDEX ON hot USING hybrid_hot (k) INCLUDE (v);
@@ -206,5 +304,5 @@ CLUSTER hot USING hot_k;
 CREATE INDEX ON hot USING hybrid_hot (k) WITH (layout = trie);
 EXPLAIN (COSTS OFF) SELECT k FROM hot WHERE k = 5;
 
-DROP TABLE hot, hot_types;
-DROP FUNCTION hot_paths, hot_same, hot_updates;
+DROP TABLE hot, hot_types, hot_learned, hot_count;
+DROP FUNCTION hot_paths, hot_same, hot_updates, hot_loses, hot_safe, hot_unsafe;

@@ -49,6 +49,26 @@ foreach my $index (split /\n/, $node->safe_psql('postgres', 'SELECT i FROM advic
 	ok(abs($estimate / $size - 1) < 0.15, sprintf("%s: %d estimated, %d it is, %.3f", $index, $estimate, $size, $estimate / $size));
 }
 
+# updates that are not HOT
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE seen (id int PRIMARY KEY, last_seen int, name text, note text) WITH (fillfactor = 50);
+INSERT INTO seen SELECT i, i, 'name ' || i FROM generate_series(1, 2000) i;
+CREATE INDEX seen_last ON seen (last_seen);
+CREATE INDEX seen_name ON seen (name) INCLUDE (note);
+UPDATE seen SET last_seen = last_seen + 1;
+SELECT pg_stat_force_next_flush();
+SQL
+my $hot_updates = q(SELECT coalesce(string_agg(index::text || ': ' || hot_updates, '; '), 'none') FROM hybrid_advice WHERE "table" = 'seen'::regclass AND hot_updates IS NOT NULL);
+is($node->safe_psql('postgres', $hot_updates), $node->pg_version < 16 ? 'none' :
+	q(seen_last: Of 2000 updates of the table 0 were HOT. If they change this index's columns and no others that have indexes, hybrid_hot leaves them HOT where blocks have room (fillfactor).), 'hybrid_hot is thought of');
+SKIP:
+{
+	skip 'servers before 16 have no hybrid_hot', 1 if $node->pg_version < 16;
+	$node->safe_psql('postgres', q(SELECT hybrid_convert_hot('seen_last'); SELECT pg_stat_reset(); UPDATE seen SET last_seen = last_seen + 1; SELECT pg_stat_force_next_flush()));
+	is($node->safe_psql('postgres', q(SELECT n_tup_hot_upd > 1500 FROM pg_stat_user_tables WHERE relname = 'seen')), 't', 'and does it');
+	is($node->safe_psql('postgres', $hot_updates), 'none', 'other indexes need not change then');
+}
+
 # nothing is waited for
 $node->safe_psql('postgres', 'CREATE INDEX locked ON emails (k)');
 my $session = start_psql($node, 'BEGIN; LOCK emails IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(600);');

@@ -130,6 +130,64 @@ $node->safe_psql('postgres', "SELECT hybrid_merge('t_k'); UPDATE t SET k = k + 1
 is(found('k = 901 OR k = 31'), '31:901', 'a committed one too');
 is(check(), 0, 'the index is right');
 
+# ---- entries that an old snapshot needed go after it, by a VACUUM ----
+
+make_table();
+my $holder = $node->background_psql('postgres');
+$holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_am');
+$node->safe_psql('postgres', "UPDATE t SET k = k + 1000; SELECT hybrid_merge('t_k')") foreach 1 .. 8;
+cmp_ok(stats($node, 't_k', 'static_entries'), '>', 1000, 'a snapshot keeps row versions and their entries');
+$holder->quit;
+$node->safe_psql('postgres', 'VACUUM t; VACUUM t');
+$node->safe_psql('postgres', 'INSERT INTO t VALUES (201, 201); VACUUM t');
+cmp_ok(stats($node, 't_k', 'static_entries'), '<', 400, 'without it, VACUUM has them go');
+is(found('k BETWEEN 8001 AND 8003'), '1:8001 2:8002 3:8003', 'and the others stay');
+
+# ---- rows are counted as the server does ----
+
+$node->append_conf('postgresql.conf', 'autovacuum = on');
+$node->reload;
+$node->safe_psql('postgres', <<'EOF');
+CREATE TABLE counted (id int, k int) WITH (fillfactor = 50);
+INSERT INTO counted SELECT i, i FROM generate_series(1, 1000) i;
+BEGIN;
+UPDATE counted SET k = k + 1;
+DELETE FROM counted WHERE id > 900;
+CREATE INDEX counted_k ON counted USING hybrid_hot (k) WHERE id < 10;
+COMMIT;
+EOF
+is($node->safe_psql('postgres', q(SELECT reltuples FROM pg_class WHERE relname = 'counted')), '900', 'by a build in the transaction that has changed rows');
+$node->safe_psql('postgres', 'CREATE INDEX CONCURRENTLY counted_c ON counted USING hybrid_hot (k) WHERE id < 5');
+is($node->safe_psql('postgres', q(SELECT reltuples FROM pg_class WHERE relname = 'counted')), '900', 'and a concurrent one');
+
+# ---- VACUUM of an index that was left behind, not valid ----
+
+$node->safe_psql('postgres', q(UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'counted_c'::regclass; UPDATE counted SET id = id % 5; DELETE FROM counted; VACUUM counted));
+is(stats($node, 'counted_c', 'static_entries - static_tombstones + dynamic_entries'), '0', 'its entries of dead rows go');
+
+# ---- functions that do not end ----
+
+$node->append_conf('postgresql.conf', 'hybridindex.background_merge = on');
+$node->reload;
+$node->safe_psql('postgres', <<'EOF');
+CREATE FUNCTION endless(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid() AND backend_type <> 'client backend') THEN
+		PERFORM pg_catalog.pg_sleep(3600);
+	END IF;
+	RETURN k;
+END $$;
+CREATE TABLE e (id int, k int) WITH (fillfactor = 30, autovacuum_enabled = off);
+INSERT INTO e SELECT i, i FROM generate_series(1, 300) i;
+CREATE INDEX e_k ON e USING hybrid_hot (endless(k));
+EOF
+$node->safe_psql('postgres', 'UPDATE e SET k = k + 1000') foreach 1 .. 6;
+wait_for($node, 'a worker merges all the same', q(SELECT merges > 0 FROM hybrid_index_stats('e_k')));
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_indexscan = off; SELECT count(*) FROM e WHERE endless(k) > 6000'), '300', 'no row is lost');
+is($node->psql('postgres', q(SET lock_timeout = '30s'; DROP INDEX e_k)), 0, 'and the owner can drop the index');
+$node->append_conf('postgresql.conf', "hybridindex.background_merge = off\nautovacuum = off");
+$node->reload;
+
 # ---- a standby ----
 
 my $standby = new_standby($node, 'chains_standby', 'max_standby_streaming_delay = 600s');

@@ -56,6 +56,12 @@ EOF
 is(sql('updated', q(SELECT string_agg(indexname, ' ' ORDER BY indexname) FROM hybrid_indexes)), 't_k t_s', 'the view of 1.0 works');
 is(sql('updated', q(SELECT hybrid_merge('t_k') >= 0, count(*) FROM hybrid_make_operator_classes())), 't|0', 'functions of 1.0 work');
 is(sql('updated', q(SELECT count(*) FROM pg_am WHERE amname = 'hybrid_hot')), '0', 'and make no access method of later');
+# a user's class, with its copy
+sql('updated', <<'EOF');
+CREATE FUNCTION down(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($2, $1)';
+CREATE OPERATOR CLASS down_ops FOR TYPE int USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 down(int, int);
+SELECT hybrid_make_operator_classes();
+EOF
 
 # ---- the update ----
 
@@ -63,6 +69,12 @@ sql('updated', 'ALTER EXTENSION hybridindex UPDATE');
 is(sql('updated', q(SELECT extversion FROM pg_extension WHERE extname = 'hybridindex')), $version, 'the extension is updated');
 sql('postgres', 'CREATE DATABASE new TEMPLATE template0');
 sql('new', 'CREATE EXTENSION hybridindex');
+is(sql('updated', q(SELECT string_agg(amname, ' ') FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod WHERE opcname = 'down_ops')), 'btree hybrid', 'not with classes of users');
+sql('updated', 'SELECT hybrid_make_operator_classes(); CREATE INDEX t_down ON t USING hybrid' . ($hot ? '_hot' : '') . ' (k down_ops)');
+is(sql('updated', q(SELECT count(*) FROM pg_depend d JOIN pg_opclass c ON c.oid = objid AND classid = 'pg_opclass'::regclass WHERE opcname = 'down_ops' AND deptype = 'e')), '0', 'which come later, and are no part of the extension');
+sql('updated', 'DROP FUNCTION down CASCADE');
+is(sql('updated', q(SELECT count(*) FROM pg_opclass WHERE opcname = 'down_ops') . ' UNION ALL ' . q(SELECT count(*) FROM pg_extension WHERE extname = 'hybridindex')), "0\n1", 'they go with their functions, and it stays');
+sql('updated', $_) foreach map { "DROP OPERATOR FAMILY down_ops USING $_" } 'btree', 'hybrid', $hot ? 'hybrid_hot' : ();
 is(objects('updated'), objects('new'), 'it has what a new one has');
 is(sql('updated', 'SELECT count(*) FROM my_indexes'), '2', q(a user's view of the extension's stays));
 is(sql('updated', q(SELECT hybrid_index_check('t_k', true), hybrid_index_check('t_s', true))), '|', 'indexes are as they were');
@@ -100,6 +112,10 @@ SKIP:
 	is(sql('upgraded', q(SELECT count(*) > 40 FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod WHERE amname = 'hybrid_hot')), 't', 'what is missing is made');
 	is(sql('upgraded', q(SELECT count(*) FROM pg_am a JOIN pg_depend d ON d.objid = a.oid WHERE amname = 'hybrid_hot' AND deptype = 'e')),
 		'1', 'and belongs to the extension');
+	is(sql('upgraded', q(SELECT count(*) FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod WHERE amname = 'hybrid_hot' AND NOT EXISTS
+		(SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'e') OR amname = 'hybrid_hot' AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = opcfamily AND deptype = 'e'))),
+		'0', '... with its operator classes');
+	is(objects('upgraded') =~ s/\$place/SHARE/gr, objects('new'), '... as in a database of this server');
 	sql('upgraded', 'CREATE TABLE t AS SELECT generate_series(1, 100) AS k; CREATE INDEX t_hot ON t USING hybrid_hot (k)');
 	is(sql('upgraded', q(SET enable_seqscan = off; SELECT count(*) FROM t WHERE k < 50)), '49', 'and works');
 }

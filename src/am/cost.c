@@ -24,10 +24,12 @@
 #include "access/genam.h"
 #include "access/stratnum.h"
 #include "am/am.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_statistic.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
@@ -605,7 +607,8 @@ excluded_rows(const ScanWork *work)
 
 /*
  * Stale entries of hybrid_hot lead to rows for nothing.  Of the others a scan looks at
- * rows that the executor looks at again.
+ * rows that the executor looks at again: not in an index-only scan, which the planner
+ * thinks possible if no column is asked for.
  */
 static Cost
 chains_cost(PlannerInfo *root, const IndexPath *path, const GenericCosts *costs,
@@ -613,11 +616,36 @@ chains_cost(PlannerInfo *root, const IndexPath *path, const GenericCosts *costs,
 {
 	const IndexOptInfo *index = path->indexinfo;
 	double		entries = costs->num_sa_scans * costs->numIndexTuples;
-	double		stale = (sizes->static_entries + sizes->log_entries) /
-		Max(index->rel->tuples, 1) - 1;
+	double		rows = index->rel->tuples *
+		clauselist_selectivity(root, index->indpred, index->rel->relid, JOIN_INNER, NULL);
+	double		stale = Max((sizes->static_entries + sizes->log_entries) / Max(rows, 1) - 1, 0);
 
-	return looking_cost(root, index, entries * Max(stale, 0), loop_count) +
+	if (path->path.pathtype == T_IndexOnlyScan)
+		stale += 1;
+	return looking_cost(root, index, entries * stale, loop_count) +
 		(path->path.pathtype == T_IndexScan ? entries * cpu_tuple_cost : 0);
+}
+
+/*
+ * Scans of hybrid_hot, but for bitmap scans, call functions of expressions and of the
+ * predicate.  Unless all are parallel safe, no worker does.  The server asks
+ * amcanparallel after it has asked for the cost of a path without workers.
+ */
+static void
+keep_from_workers(PlannerInfo *root, IndexPath *path)
+{
+	IndexOptInfo *index = path->indexinfo;
+	char		hazard = root->glob->maxParallelHazard;
+
+	/* without this only functions of the query are looked at */
+	root->glob->maxParallelHazard = PROPARALLEL_UNSAFE;
+	if (!is_parallel_safe(root, (Node *) index->indexprs) ||
+		!is_parallel_safe(root, (Node *) index->indpred))
+	{
+		index->amcanparallel = false;
+		path->path.parallel_safe = false;
+	}
+	root->glob->maxParallelHazard = hazard;
 }
 
 /* So many parameters because the server calls it with them. */
@@ -668,7 +696,10 @@ hyb_amcostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		costs.indexTotalCost += looking_cost(root, &sized_index, excluded_rows(&work),
 											 loop_count);
 	if (sizes.chains)
+	{
 		costs.indexTotalCost += chains_cost(root, path, &costs, &sizes, loop_count);
+		keep_from_workers(root, path);
+	}
 
 	Assert(costs.indexStartupCost >= 0 && costs.indexTotalCost >= 0);
 	Assert(costs.indexSelectivity >= 0 && costs.indexSelectivity <= 1);

@@ -29,8 +29,8 @@
 #include "utils/resowner.h"
 #include "utils/syscache.h"
 
-static Oid
-method_of_index(Oid index)
+Oid
+hyb_index_method(Oid index)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
 	Oid			result;
@@ -45,7 +45,7 @@ method_of_index(Oid index)
 bool
 hyb_index_is_of(Oid index, Oid access_method)
 {
-	return OidIsValid(access_method) && method_of_index(index) == access_method;
+	return OidIsValid(access_method) && hyb_index_method(index) == access_method;
 }
 
 bool
@@ -57,9 +57,16 @@ hyb_is_our_method(Oid access_method)
 }
 
 bool
+hyb_is_hot_method(Oid access_method)
+{
+	return access_method >= FirstNormalObjectId &&
+		access_method == get_index_am_oid("hybrid_hot", true);
+}
+
+bool
 hyb_index_is_ours(Oid index)
 {
-	return hyb_is_our_method(method_of_index(index));
+	return hyb_is_our_method(hyb_index_method(index));
 }
 
 List *

@@ -19,8 +19,12 @@
 /* Does the index have this access method?  False if the index is gone. */
 extern bool hyb_index_is_of(Oid index, Oid access_method);
 
+/* The access method of an index, or InvalidOid if the index is gone. */
+extern Oid	hyb_index_method(Oid index);
+
 /* Is this the access method of our indexes: hybrid or hybrid_hot? */
 extern bool hyb_is_our_method(Oid access_method);
+extern bool hyb_is_hot_method(Oid access_method);
 extern bool hyb_index_is_ours(Oid index);
 
 /*

@@ -14,6 +14,7 @@
 
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "build/build_internal.h"
 #include "catalog/index.h"
 #include "chain/chain.h"
@@ -36,12 +37,30 @@ typedef struct BlockVersions
 	BlockNumber block;
 	OffsetNumber last;
 	PGAlignedBlock page;		/* a copy */
+	int			rows;			/* that are live, or that the snapshot sees */
 	bool		wanted[MaxHeapTuplesPerPage + 1];	/* by offset */
 	OffsetNumber roots[MaxHeapTuplesPerPage];	/* by offset, less one */
 	uint32		key_end[MaxHeapTuplesPerPage + 1];	/* of its key; 0: there is
 													 * none */
 	HybBuf		keys;			/* in the order of offsets */
 } BlockVersions;
+
+/* Is the version a row, as the server counts them for pg_class.reltuples? */
+static bool
+is_live(HeapTupleHeader header, HTSV_Result status)
+{
+	switch (status)
+	{
+		case HEAPTUPLE_LIVE:
+			return true;
+		case HEAPTUPLE_INSERT_IN_PROGRESS:
+			return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header));
+		case HEAPTUPLE_DELETE_IN_PROGRESS:
+			return !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(header));
+		default:
+			return false;
+	}
+}
 
 /* Copies a block, and finds the versions that get an entry. */
 static void
@@ -54,14 +73,25 @@ read_versions(Relation heap, BlockNumber block, Snapshot snapshot, TransactionId
 	LockBuffer(buf, BUFFER_LOCK_SHARE);
 	versions->block = block;
 	versions->last = PageGetMaxOffsetNumber(page);
+	versions->rows = 0;
 	for (OffsetNumber offset = FirstOffsetNumber; offset <= versions->last; offset++)
 	{
 		HeapTupleData tuple = hyb_tuple_at(heap, page, block, offset);
+		bool		live = false;
 
-		versions->wanted[offset] = tuple.t_data != NULL &&
-			(snapshot != NULL ?
-			 HeapTupleSatisfiesVisibility(&tuple, snapshot, buf) :
-			 HeapTupleSatisfiesVacuum(&tuple, oldest, buf) != HEAPTUPLE_DEAD);
+		versions->wanted[offset] = false;
+		if (tuple.t_data == NULL)
+			continue;
+		if (snapshot != NULL)
+			live = versions->wanted[offset] = HeapTupleSatisfiesVisibility(&tuple, snapshot, buf);
+		else
+		{
+			HTSV_Result status = HeapTupleSatisfiesVacuum(&tuple, oldest, buf);
+
+			versions->wanted[offset] = status != HEAPTUPLE_DEAD;
+			live = is_live(tuple.t_data, status);
+		}
+		versions->rows += live;
 	}
 	heap_get_root_tuples(page, versions->roots);
 	memcpy(versions->page.data, page, BLCKSZ);
@@ -91,7 +121,7 @@ is_repeated(const HybKeyDesc *desc, const BlockVersions *versions, OffsetNumber 
 }
 
 /* Adds the version's entry, unless its chain has it already, or it has none. */
-static bool
+static void
 add_version(HybBuildScan *scan, BlockVersions *versions, OffsetNumber offset,
 			TupleTableSlot *slot, EState *estate, ExprState *predicate)
 {
@@ -107,7 +137,7 @@ add_version(HybBuildScan *scan, BlockVersions *versions, OffsetNumber offset,
 	ExecStoreHeapTuple(&tuple, slot, false);
 	ResetPerTupleExprContext(estate);
 	if (predicate != NULL && !ExecQual(predicate, GetPerTupleExprContext(estate)))
-		return false;
+		return;
 	FormIndexDatum(info, slot, estate, values, isnull);
 	old = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
 	for (int i = 0; i < scan->ix->desc->nkeys; i++)
@@ -117,12 +147,11 @@ add_version(HybBuildScan *scan, BlockVersions *versions, OffsetNumber offset,
 	if (is_repeated(scan->ix->desc, versions, offset, before))
 	{
 		versions->keys.len = before;
-		return false;
+		return;
 	}
 	versions->key_end[offset] = versions->keys.len;
 	ItemPointerSet(&root, versions->block, versions->roots[offset - 1]);
 	hyb_build_scan_add(scan->ix->rel, &root, values, isnull, true, scan);
-	return true;
 }
 
 double
@@ -161,10 +190,11 @@ hyb_build_scan_chains(HybBuildScan *scan, pg_atomic_uint64 *next_block)
 		{
 			CHECK_FOR_INTERRUPTS();
 			read_versions(heap, block, snapshot, oldest, strategy, versions);
+			rows += versions->rows;
 			for (OffsetNumber offset = FirstOffsetNumber; offset <= versions->last; offset++)
 				/* a version that no chain leads to was undone */
 				if (versions->wanted[offset] && OffsetNumberIsValid(versions->roots[offset - 1]))
-					rows += add_version(scan, versions, offset, slot, estate, predicate);
+					add_version(scan, versions, offset, slot, estate, predicate);
 			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block + 1);
 		}
 	FreeAccessStrategy(strategy);

@@ -164,7 +164,7 @@ extern void hyb_build_scan_add(Relation index, ItemPointer tid, Datum *values,
 
 /*
  * Adds the entries of hybrid_hot, of each row version that a snapshot may see.  Returns
- * their number.  Processes of a parallel build share the number of the next block; a
+ * the number of rows of the table.  Processes of a parallel build share the number of the next block; a
  * process that is alone passes NULL.
  */
 extern double hyb_build_scan_chains(HybBuildScan *scan, pg_atomic_uint64 *next_block);

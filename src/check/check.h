@@ -66,6 +66,9 @@ typedef struct HybCheck
 
 	/* comparison with the table (check_table.c) */
 	bloom_filter *filter;		/* of all live entries, or NULL: not wanted */
+	FmgrInfo   *hashes;			/* of hybrid_hot, by key column: of values
+								 * that have several forms; fn_oid is
+								 * InvalidOid if they are not hashed */
 	HybBuf		above;			/* a key above all that begin with a prefix */
 	Tuplesortstate *leads;		/* TIDs of all live entries, with hashes */
 	Snapshot	snapshot;		/* older than the first look at the index */

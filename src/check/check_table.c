@@ -28,6 +28,7 @@
  */
 #include "base/compat.h"
 
+#include "access/stratnum.h"
 #include "access/tableam.h"
 #include "catalog/index.h"
 #include "catalog/pg_operator_d.h"
@@ -41,6 +42,7 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -66,16 +68,52 @@ typedef struct Probe
 
 #define PROBE_BYTES		(offsetof(Probe, tid) + sizeof(ItemPointerData))
 
+/*
+ * Of equal keys of a HOT chain, such as 1.0 and 1.00, one has the entry.  So values of
+ * such columns are hashed by the function that belongs to the operator of equality.
+ */
+static void
+find_hashes(HybCheck *check)
+{
+	const HybKeyDesc *desc = check->ix->desc;
+
+	if (!desc->chains || desc->exact)
+		return;
+	check->hashes = palloc0(desc->nkeys * sizeof(FmgrInfo));
+	for (int i = 0; i < desc->nkeys; i++)
+	{
+		Oid			type = check->ix->rel->rd_opcintype[i];
+		Oid			equal = get_opfamily_member(check->ix->rel->rd_opfamily[i], type, type,
+												BTEqualStrategyNumber);
+		RegProcedure function;
+
+		if (!desc->cols[i].exact && op_hashjoinable(equal, desc->cols[i].typid) &&
+			get_op_hash_functions(equal, &function, NULL))
+			fmgr_info(function, &check->hashes[i]);
+	}
+}
+
+static uint64
+hash_of_equal(const HybCheck *check, int column, const HybValue *val)
+{
+	const HybColumn *col = &check->ix->desc->cols[column];
+	FmgrInfo   *function = &check->hashes[column];
+
+	if (val->isnull)
+		return 1;
+	if (!OidIsValid(function->fn_oid))
+		return 0;
+	return DatumGetUInt32(FunctionCall1Coll(function, col->collation, hyb_value_decode(col, val)));
+}
+
 /* The same for all forms of a value (hyb_value_has_one_form). */
 static uint64
-entry_hash(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
+entry_hash(const HybCheck *check, const uint8 *entry, uint32 len)
 {
+	const HybKeyDesc *desc = check->ix->desc;
 	const uint8 *end = entry + len;
 	uint64		hash = 0;
 
-	/* of equal keys of a chain one has the entry */
-	if (desc->chains && !desc->exact)
-		return 0;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		const HybColumn *col = &desc->cols[i];
@@ -85,7 +123,9 @@ entry_hash(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
 		entry = hyb_parse_column(col, start, end, &val);
 		if (entry == NULL)
 			break;				/* not that of any tuple */
-		if (hyb_value_has_one_form(col, &val))
+		if (check->hashes != NULL && !col->exact)
+			hash = hash_combine64(hash, hash_of_equal(check, i, &val));
+		else if (hyb_value_has_one_form(col, &val))
 			hash = hash_bytes_extended(start, entry - start, hash);
 		else
 		{
@@ -102,7 +142,7 @@ entry_hash(const HybKeyDesc *desc, const uint8 *entry, uint32 len)
 uint64
 hyb_check_hash(const HybCheck *check, const uint8 *entry, uint32 len)
 {
-	return check->filter != NULL ? entry_hash(check->ix->desc, entry, len) : 0;
+	return check->filter != NULL ? entry_hash(check, entry, len) : 0;
 }
 
 static inline uint64
@@ -117,6 +157,7 @@ hyb_check_heap_begin(HybCheck *check, double entries)
 	int			memory = maintenance_work_mem / 2;
 
 	Assert(check->filter == NULL && check->snapshot != InvalidSnapshot);
+	find_hashes(check);
 	check->filter = bloom_create((int64) entries, memory,
 								 pg_prng_uint64(&pg_global_prng_state));
 	check->leads = tuplesort_begin_datum(INT8OID, Int8LessOperator,
@@ -151,7 +192,7 @@ heap_tuple_present(Relation index, ItemPointer tid, Datum *values,
 	uint32		keylen;
 
 	hyb_key_encode(check->ix->desc, values, isnull, &check->entry, &keylen);
-	probe.hash = entry_hash(check->ix->desc, check->entry.data, check->entry.len);
+	probe.hash = entry_hash(check, check->entry.data, check->entry.len);
 	if (bloom_lacks_element(check->filter, (unsigned char *) &probe, PROBE_BYTES))
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -243,7 +284,7 @@ check_leads(HybCheck *check, Snapshot snapshot)
 			fail_lead(check, &lead_tid, "The index's predicate excludes the tuple.");
 		FormIndexDatum(info, rows.slot, estate, values, isnull);
 		hyb_key_encode(check->ix->desc, values, isnull, &check->entry, &keylen);
-		if (short_hash(entry_hash(check->ix->desc, check->entry.data, check->entry.len)) != hash)
+		if (short_hash(entry_hash(check, check->entry.data, check->entry.len)) != hash)
 			fail_lead(check, &lead_tid, "The tuple's values are others than the entry's.");
 		MemoryContextSwitchTo(old_context);
 		ResetExprContext(econtext);

@@ -186,8 +186,7 @@ check_summarizing(HybConversion *conversion, Relation index)
 		index->rd_index->indnatts > index->rd_index->indnkeyatts ?
 		_("It has INCLUDE columns.") : NULL;
 
-	if (what == NULL ||
-		conversion->access_method != get_index_am_oid("hybrid_hot", true))
+	if (what == NULL || !hyb_is_hot_method(conversion->access_method))
 		return true;
 	return refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
 				  psprintf(_("index \"%s\" cannot be of access method \"%s\""),
@@ -214,6 +213,8 @@ check_part(HybConversion *conversion, Relation index)
 		return refuse(conversion, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 					  psprintf(_("cannot convert invalid index \"%s\""), name), NULL,
 					  _("Use REINDEX INDEX to make it valid, or DROP INDEX if an interrupted operation has left it."));
+	if (!check_summarizing(conversion, index))
+		return false;
 	if (form->indisexclusion && conversion->concurrently)
 		return refuse(conversion, ERRCODE_FEATURE_NOT_SUPPORTED,
 					  psprintf(_("cannot convert index \"%s\" of an exclusion constraint concurrently"),
@@ -221,7 +222,6 @@ check_part(HybConversion *conversion, Relation index)
 					  psprintf(_("Use %s(), which locks the table."),
 							   hyb_sql_function(to_btree ? "hybrid_revert" : "hybrid_convert")));
 	return (to_btree || hyb_before_18_converts(index, &conversion->refusal)) &&
-		check_summarizing(conversion, index) &&
 		hyb_twin_possible(index, conversion->access_method, &conversion->refusal) &&
 		check_layout(conversion, index);
 }
@@ -247,8 +247,9 @@ check_alone(HybConversion *conversion, Oid indexoid)
 static bool
 check_below(HybConversion *conversion, Oid indexoid)
 {
-	Oid			other = hyb_convert_target(conversion->access_method == BTREE_AM_OID);
-	Oid			above = conversion->with_children && hyb_index_is_of(indexoid, other) ?
+	Oid			other = hyb_index_method(indexoid);
+	Oid			above = conversion->with_children && other != conversion->access_method &&
+		(other == BTREE_AM_OID || hyb_is_our_method(other)) ?
 		hyb_index_above(indexoid, other) : InvalidOid;
 
 	if (!OidIsValid(above))

@@ -169,13 +169,13 @@ layout_argument(FunctionCallInfo fcinfo)
 		HYB_LAYOUT_NAME_TRIE : HYB_LAYOUT_NAME_COLUMNAR;
 }
 
-/* An error if there is no hybrid_hot. */
+/* An error if there is no hybrid_hot, but for a NULL as index. */
 static Oid
-hot_method(void)
+hot_method(FunctionCallInfo fcinfo)
 {
 	Oid			method = get_index_am_oid("hybrid_hot", true);
 
-	if (!OidIsValid(method))
+	if (!OidIsValid(method) && !PG_ARGISNULL(0))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("access method \"%s\" does not exist", "hybrid_hot"),
@@ -217,6 +217,9 @@ begin_procedure(FunctionCallInfo fcinfo, const char *argument)
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("%s() cannot be called in a transaction block or a function",
 						procedure),
+				 strcmp(procedure, "hybrid_convert_hot_concurrently") == 0 ?
+				 errhint("%s(), which locks the table, can.",
+						 hyb_sql_function("hybrid_convert_hot")) :
 				 errhint("%s() and %s(), which lock the table, can.",
 						 hyb_sql_function("hybrid_convert"),
 						 hyb_sql_function("hybrid_revert"))));
@@ -247,9 +250,13 @@ convert_many(FunctionCallInfo fcinfo,
 {
 	Oid			object = begin_procedure(fcinfo, "table or schema");
 	Oid			target = hyb_convert_target(to_hybrid);
+	Oid			hot = to_hybrid ? InvalidOid : get_index_am_oid("hybrid_hot", true);
+	List	   *indexes = candidates(object, hyb_convert_target(!to_hybrid));
 	ListCell   *lc;
 
-	foreach(lc, candidates(object, hyb_convert_target(!to_hybrid)))
+	if (OidIsValid(hot))
+		indexes = list_concat(indexes, candidates(object, hot));
+	foreach(lc, indexes)
 	{
 		HybConversion conversion;
 		HybConvertStatus status =
@@ -278,10 +285,10 @@ convert_many(FunctionCallInfo fcinfo,
 
 CONVERT_FUNCTION(hybrid_convert, convert_now(fcinfo, hyb_convert_target(true)));
 CONVERT_FUNCTION(hybrid_revert, convert_now(fcinfo, hyb_convert_target(false)));
-CONVERT_FUNCTION(hybrid_convert_hot, convert_now(fcinfo, hot_method()));
+CONVERT_FUNCTION(hybrid_convert_hot, convert_now(fcinfo, hot_method(fcinfo)));
 CONVERT_FUNCTION(hybrid_convert_concurrently, convert_one(fcinfo, hyb_convert_target(true)));
 CONVERT_FUNCTION(hybrid_revert_concurrently, convert_one(fcinfo, hyb_convert_target(false)));
-CONVERT_FUNCTION(hybrid_convert_hot_concurrently, convert_one(fcinfo, hot_method()));
+CONVERT_FUNCTION(hybrid_convert_hot_concurrently, convert_one(fcinfo, hot_method(fcinfo)));
 CONVERT_FUNCTION(hybrid_convert_table, convert_many(fcinfo, table_indexes, true));
 CONVERT_FUNCTION(hybrid_revert_table, convert_many(fcinfo, table_indexes, false));
 CONVERT_FUNCTION(hybrid_convert_schema, convert_many(fcinfo, schema_indexes, true));

@@ -60,10 +60,6 @@ typedef enum HybConvertStatus
 /* Returns the OID of hybrid or btree; it is an error if there is none. */
 extern Oid	hyb_convert_target(bool to_hybrid);
 
-/* The names of layouts, as the storage parameter has them. */
-#define HYB_LAYOUT_NAME_TRIE "trie"
-#define HYB_LAYOUT_NAME_COLUMNAR "columnar"
-
 /*
  * Locks the index and its table, with what is attached to them, and finds out
  * whether the conversion can be done.  An index of that access method is converted

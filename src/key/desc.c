@@ -261,9 +261,9 @@ hyb_key_desc_create(Relation index)
 		desc->unread |= col->unread;
 		if (col->compare != HYB_COMPARE_MEM)
 			desc->all_mem = false;
-		if (col->compare == HYB_COMPARE_FLOAT ||
-			(col->compare == HYB_COMPARE_PROC && !equal_image))
-			desc->exact = false;
+		col->exact = col->compare != HYB_COMPARE_FLOAT &&
+			(col->compare != HYB_COMPARE_PROC || equal_image);
+		desc->exact &= col->exact;
 	}
 	limit_plain_values(desc);
 	hyb_key_desc_assert_valid(desc);

@@ -63,6 +63,7 @@ typedef struct HybColumn
 								 * and ranges name; InvalidOid: an enum */
 	Oid			part_cmp;		/* the function that compares elements of pure
 								 * arrays, else InvalidOid */
+	bool		exact;			/* as in HybKeyDesc */
 	bool		unread;			/* pure comparisons need collations that this
 								 * description has not loaded yet */
 	FmgrInfo   *order_proc;		/* HYB_ORDER_PROC, key columns only */

@@ -54,6 +54,12 @@ extern bool hyb_merge_wanted(HybIndex *ix);
 extern void hyb_merge_request_joins(HybIndex *ix);
 
 /*
+ * Has the next merge look for stale entries of hybrid_hot if the index has many more than
+ * the table has rows.
+ */
+extern void hyb_merge_request_settling(HybIndex *ix, double rows);
+
+/*
  * Have the next merge make one level of all, if there is anything to merge.  The
  * merge lock is held.
  */

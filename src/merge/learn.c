@@ -201,6 +201,27 @@ learn_dictionaries(Learn *learn)
 
 /* ---- writing ---- */
 
+/* Of equal entries of hybrid_hot one is kept: a key may have come back to a chain. */
+static void
+join_equal(const HybKeyDesc *desc, HybFetched *coded)
+{
+	int			n = 0;
+
+	for (int i = 0; i < coded->nitems; i++)
+	{
+		const HybFetchedItem *item = &coded->items[i];
+		const HybFetchedItem *last = n > 0 ? &coded->items[n - 1] : NULL;
+
+		if (last == NULL ||
+			!ItemPointerEquals(unconstify(ItemPointerData *, &last->tid),
+							   unconstify(ItemPointerData *, &item->tid)) ||
+			hyb_key_compare(desc, coded->keys.data + last->key_off, last->keylen,
+							coded->keys.data + item->key_off, item->keylen) != 0)
+			coded->items[n++] = *item;
+	}
+	coded->nitems = n;
+}
+
 /* Encode all entries; false if one becomes too long. */
 static bool
 encode_entries(Learn *learn, const HybFetched *all, HybFetched *coded)
@@ -251,6 +272,8 @@ encode_entries(Learn *learn, const HybFetched *all, HybFetched *coded)
 		hyb_buf_append(&coded->keys, entry.data, entry.len);
 	}
 	hyb_fetched_sort(to, coded, false);
+	if (to->chains)
+		join_equal(to, coded);
 	return true;
 }
 

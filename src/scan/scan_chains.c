@@ -145,8 +145,9 @@ leads_to_row(HybScan *so, HybScanChains *chains, bool *recheck, bool *dead)
 	if (plain && (!mvcc || so->mode.locks) &&
 		!hyb_chain_has_key(chains->reader, &chains->tid, chains->key.data, chains->key.len))
 		return false;
-	*recheck = !mvcc || (plain && has_one_key(so));
-	return *recheck || leads_to_visible(so, chains, dead);
+	/* the planner, which looks for the ends of a column, takes stale values */
+	*recheck = mvcc ? plain && has_one_key(so) : !so->scan->xs_want_itup;
+	return !mvcc || *recheck || leads_to_visible(so, chains, dead);
 }
 
 bool

@@ -25,6 +25,7 @@
 #include "key/encoded.h"
 #include "log/delta.h"
 #include "log/log.h"
+#include "merge/facts.h"
 #include "merge/merge.h"
 #include "miscadmin.h"
 #include "scan/index_scan.h"
@@ -235,6 +236,7 @@ hybrid_merge(PG_FUNCTION_ARGS)
 {
 	Oid			indexoid = PG_GETARG_OID(0);
 	HybInspected inspected;
+	HybIndex   *ix;
 	uint64		merged = 0;
 
 	if (RecoveryInProgress())
@@ -245,7 +247,9 @@ hybrid_merge(PG_FUNCTION_ARGS)
 
 	hyb_inspect_open(indexoid, RowExclusiveLock, HYB_ACCESS_MAINTAIN,
 					 &inspected);
-	merged = hyb_merge_all(hyb_index_create_handle(inspected.index));
+	ix = hyb_index_create_handle(inspected.index);
+	hyb_merge_request_settling(ix, 0);
+	merged = hyb_merge_all(ix);
 	hyb_inspect_close(&inspected);
 
 	PG_RETURN_INT64((int64) merged);

@@ -214,7 +214,8 @@ open_copy(Oid from, Oid method, Oid schema, Oid extension, FamilyCopy *copy)
 	run(psprintf("CREATE OPERATOR FAMILY %s USING %s",
 				 qualified(schema, copy->name), get_am_name(method)));
 	copy->to = find_family(method, copy->name, schema);
-	if (OidIsValid(extension) && !creating_extension)
+	if (OidIsValid(extension) && !creating_extension &&
+		extension != get_extension_oid("hybridindex", true))
 	{
 		ObjectAddress ours = {OperatorFamilyRelationId, copy->to};
 		ObjectAddress theirs = {ExtensionRelationId, extension};
@@ -328,12 +329,36 @@ make_class(const OpClass *class, Oid method, Oid schema,
 	hyb_result_add(row);
 }
 
+static bool
+is_ours(Oid catalog, Oid object)
+{
+	return getExtensionOfObject(catalog, object) == get_extension_oid("hybridindex", false);
+}
+
+/* Adds a class of hybrid_hot and its family to the extension: a script does that by itself. */
+static void
+add_to_extension(const OpClass *class, Oid hot)
+{
+	Oid			copy = get_opclass_oid(hot, list_make2(makeString(get_namespace_name(class->schema)),
+													   makeString(pstrdup(NameStr(class->name)))), false);
+	Oid			family = get_opclass_family(copy);
+
+	if (creating_extension || is_ours(OperatorClassRelationId, copy))
+		return;
+	run(psprintf("ALTER EXTENSION hybridindex ADD OPERATOR CLASS %s USING hybrid_hot",
+				 qualified(class->schema, NameStr(class->name))));
+	if (!is_ours(OperatorFamilyRelationId, family))
+		run(psprintf("ALTER EXTENSION hybridindex ADD OPERATOR FAMILY %s USING hybrid_hot",
+					 qualified(class->schema, family_name(family))));
+}
+
 /*
- * hybrid_hot has all operator classes of hybrid, by the same names.  Servers before 16
- * have no such access method.
+ * hybrid_hot has the operator classes of hybrid, by the same names.  This copies those of
+ * the extension, which belong to it here too, or the others.  Servers before 16 have no
+ * such access method.
  */
 static void
-copy_to_hot(void)
+copy_to_hot(bool of_extension)
 {
 	Oid			hot = get_index_am_oid("hybrid_hot", true);
 	List	   *theirs = OidIsValid(hot) ?
@@ -344,9 +369,11 @@ copy_to_hot(void)
 	{
 		const OpClass *class = lfirst(lc);
 
-		if (!SearchSysCacheExists3(CLAAMNAMENSP, ObjectIdGetDatum(hot),
-								   NameGetDatum(&class->name),
-								   ObjectIdGetDatum(class->schema)))
+		if (is_ours(OperatorClassRelationId, class->oid) != of_extension)
+			theirs = foreach_delete_current(theirs, lc);
+		else if (!SearchSysCacheExists3(CLAAMNAMENSP, ObjectIdGetDatum(hot),
+										NameGetDatum(&class->name),
+										ObjectIdGetDatum(class->schema)))
 			make_class(class, hot, class->schema, NULL);
 	}
 	foreach(lc, theirs)
@@ -357,6 +384,11 @@ copy_to_hot(void)
 		if (find_copy(class->family, hot, class->schema, &copy))
 			add_loose_members(&copy, false);
 	}
+
+	/* at last, since families of an extension get no more members */
+	foreach(lc, theirs)
+		if (of_extension)
+		add_to_extension(lfirst(lc), hot);
 }
 
 #ifdef HYB_HAVE_SUMMARIZING
@@ -385,8 +417,10 @@ make_hot(Oid like)
 				 handler,
 				 quote_literal_cstr(TextDatumGetCString(SysCacheGetAttrNotNull(PROCOID, tuple, Anum_pg_proc_probin)))));
 	ReleaseSysCache(tuple);
+	run(psprintf("COMMENT ON FUNCTION %s(internal) IS 'hybrid_hot index access method handler'", handler));
 	run(psprintf("CREATE ACCESS METHOD hybrid_hot TYPE INDEX HANDLER %s", handler));
 	run(psprintf("ALTER EXTENSION hybridindex ADD FUNCTION %s(internal)", handler));
+	run("COMMENT ON ACCESS METHOD hybrid_hot IS 'ordered index access method whose columns may change in HOT updates'");
 	run("ALTER EXTENSION hybridindex ADD ACCESS METHOD hybrid_hot");
 }
 #else
@@ -433,7 +467,8 @@ hybrid_make_operator_classes(PG_FUNCTION_ARGS)
 			add_loose_members(&copy, false);
 	}
 	make_hot(fcinfo->flinfo->fn_oid);
-	copy_to_hot();
+	copy_to_hot(true);
+	copy_to_hot(false);
 	SPI_finish();
 	return (Datum) 0;
 }
@@ -441,13 +476,14 @@ hybrid_make_operator_classes(PG_FUNCTION_ARGS)
 /*
  * hybrid_copy_operator_classes() RETURNS void
  *
- * Of the extension's script: the classes of hybrid_hot.
+ * Of the extension's script: the classes of hybrid_hot.  Others of users' types come with
+ * hybrid_make_operator_classes(), since a script would make them the extension's.
  */
 Datum
 hybrid_copy_operator_classes(PG_FUNCTION_ARGS)
 {
 	SPI_connect();
-	copy_to_hot();
+	copy_to_hot(true);
 	SPI_finish();
 	PG_RETURN_VOID();
 }

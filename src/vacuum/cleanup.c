@@ -286,6 +286,9 @@ hyb_amvacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		stats->num_index_tuples = info->num_heap_tuples;
 
 	hyb_merge_request_joins(ix);
+	/* snapshots that kept row versions may be gone */
+	if (!info->estimated_count)
+		hyb_merge_request_settling(ix, info->num_heap_tuples);
 	hyb_merge_consider(ix);
 	hyb_merge_ask_if_wanted(ix);
 	return stats;

@@ -634,11 +634,15 @@ hyb_ambulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	stats->estimated_count = false;
 
 	/*
-	 * Validation of CREATE INDEX CONCURRENTLY asks which roots have an entry:
-	 * but that may be of another member's key (build/build_chains.c).
+	 * Validation of CREATE INDEX CONCURRENTLY, which reports progress, asks
+	 * which roots have an entry: but that may be of another member's key
+	 * (build/build_chains.c).
 	 */
-	if (HYB_IS_SUMMARIZING(info->index) && !info->index->rd_index->indisvalid)
+	if (HYB_IS_SUMMARIZING(info->index) && info->report_progress)
+	{
+		Assert(!info->index->rd_index->indisvalid);
 		return stats;
+	}
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "hybrid vacuum",
 									ALLOCSET_DEFAULT_SIZES);

@@ -15,6 +15,7 @@
 #include "catalog/pg_type.h"
 #include "ddl/twin/twin.h"
 #include "nodes/makefuncs.h"
+#include "store/settings.h"
 #include "utils/catcache.h"
 #include "utils/ruleutils.h"
 #include "utils/typcache.h"
@@ -55,6 +56,16 @@ likeness(Form_pg_opclass class, Form_pg_opclass candidate)
 	return score;
 }
 
+/* The class of the same name, among our methods: they have the same ones. */
+static Oid
+namesake(Form_pg_opclass class, Oid access_method)
+{
+	return hyb_is_our_method(class->opcmethod) && hyb_is_our_method(access_method) ?
+		GetSysCacheOid3(CLAAMNAMENSP, Anum_pg_opclass_oid, ObjectIdGetDatum(access_method),
+						NameGetDatum(&class->opcname), ObjectIdGetDatum(class->opcnamespace)) :
+		InvalidOid;
+}
+
 Oid
 hyb_twin_class(Oid opclass, Oid access_method)
 {
@@ -67,10 +78,11 @@ hyb_twin_class(Oid opclass, Oid access_method)
 	if (!HeapTupleIsValid(tuple))
 		return InvalidOid;
 	class = (Form_pg_opclass) GETSTRUCT(tuple);
-	if (class->opcmethod == access_method)
+	best = class->opcmethod == access_method ? opclass : namesake(class, access_method);
+	if (OidIsValid(best))
 	{
 		ReleaseSysCache(tuple);
-		return opclass;
+		return best;
 	}
 	candidates = SearchSysCacheList1(CLAAMNAMENSP,
 									 ObjectIdGetDatum(access_method));
@@ -248,12 +260,26 @@ hyb_btree_options(Datum reloptions)
 	return transformRelOptions((Datum) 0, kept, NULL, NULL, false, false);
 }
 
+static void
+note_not_kept(Relation index, const char *option, const char *why)
+{
+	ereport(NOTICE,
+			(errmsg("storage parameter \"%s\" of index \"%s\" is not kept",
+					option, RelationGetRelationName(index)),
+			 errdetail_internal("%s", why)));
+}
+
 Datum
 hyb_twin_options(Relation index, Oid access_method)
 {
 	Datum		options = hyb_index_options(RelationGetRelid(index));
 	ListCell   *lc;
 
+	if (hyb_is_hot_method(access_method) && hyb_layout_option(index) == HYB_OPTION_TRIE)
+	{
+		note_not_kept(index, "layout", "An index of access method \"hybrid_hot\" cannot have layout \"trie\".");
+		return hyb_layout_set(options, HYB_LAYOUT_NAME_COLUMNAR);
+	}
 	if (access_method != BTREE_AM_OID)
 		return is_key_constraint(index) ? hyb_marker_set(options, true) : options;
 	if (options == (Datum) 0)
@@ -263,10 +289,7 @@ hyb_twin_options(Relation index, Oid access_method)
 		DefElem    *option = lfirst_node(DefElem, lc);
 
 		if (!is_btree_option(option))
-			ereport(NOTICE,
-					(errmsg("storage parameter \"%s\" of index \"%s\" is not kept",
-							option->defname, RelationGetRelationName(index)),
-					 errdetail("Access method \"btree\" has no such parameter.")));
+			note_not_kept(index, option->defname, "Access method \"btree\" has no such parameter.");
 	}
 	return hyb_btree_options(options);
 }
@@ -276,7 +299,7 @@ typedef struct TwinColumns
 {
 	List	   *names;
 	Oid		   *classes;
-	Datum	   *class_options;	/* of a twin of the same access method */
+	Datum	   *class_options;	/* of a twin that has such a class, too */
 	NullableDatum *targets;		/* of statistics */
 } TwinColumns;
 
@@ -309,7 +332,8 @@ twin_columns(Relation index, Oid access_method, TwinColumns *columns)
 			continue;
 		columns->classes[i] = hyb_twin_class(classes->values[i], access_method);
 		Assert(OidIsValid(columns->classes[i]));
-		if (index->rd_rel->relam == access_method)
+		if (hyb_is_our_method(index->rd_rel->relam) && hyb_is_our_method(access_method) &&
+			equal(hyb_class_name(classes->values[i]), hyb_class_name(columns->classes[i])))
 			columns->class_options[i] = get_attoptions(relid, i + 1);
 		else if (get_attoptions(relid, i + 1) != (Datum) 0)
 			ereport(NOTICE,

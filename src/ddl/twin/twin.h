@@ -123,6 +123,10 @@ extern List *hyb_marker_added(List *options);
 /* Returns storage parameters (pg_class.reloptions) with or without the marker. */
 extern Datum hyb_marker_set(Datum reloptions, bool marked);
 
+/* The names of layouts, as the storage parameter has them. */
+#define HYB_LAYOUT_NAME_TRIE "trie"
+#define HYB_LAYOUT_NAME_COLUMNAR "columnar"
+
 /* Returns storage parameters of a hybrid index with this layout. */
 extern Datum hyb_layout_set(Datum reloptions, const char *layout);
 
