@@ -17,6 +17,7 @@
 #
 # Some clients run serializable transactions, whose conditions no weaker level
 # keeps.  Another session converts their tables to btree and back all the time.
+# From server 16 on, the updates of one more table are HOT by hybrid_hot (HotTable.pm).
 # In a quarter of the rounds another build of the library is installed under the
 # running servers (--builds, made by other_builds.sh).  Sessions that start later
 # are refused until the restart at the end of the round.
@@ -42,6 +43,7 @@ use Cwd qw(abs_path);
 use FindBin;
 use Getopt::Long;
 use lib $FindBin::RealBin;
+use HotTable;
 use POSIX qw(:sys_wait_h setsid);
 use Races;
 use Time::HiRes qw(time sleep);
@@ -62,7 +64,8 @@ $ENV{PGHOST} = $dir;
 $ENV{PGCONNECT_TIMEOUT} = 10;
 
 my %port = (primary => 65440, standby => 65441);
-my @tables = (qw(acc hist uniq trunc pair booking), Races::tables());
+my $has_hot = `postgres --version` =~ / (\d+)/ && $1 >= 16;
+my @tables = (qw(acc hist uniq trunc pair booking), Races::tables(), $has_hot ? HotTable::tables() : ());
 my %count = (
 	rounds => 0, transactions => 0, merges => 0, primary_compared => 0,
 	standby_compared => 0, checks => 0, cancelled => 0, prepared => 0,
@@ -304,6 +307,7 @@ UPDATE pg_proc SET probin = 'hybridindex' WHERE probin LIKE '%hybridindex';
 EOF
 	must('primary', read_file($helpers));
 	must('primary', Races::setup_sql());
+	must('primary', HotTable::setup_sql()) if $has_hot;
 	must('primary', <<'EOF');
 SELECT pg_create_physical_replication_slot('soak');
 
@@ -492,7 +496,7 @@ MOVE ALL FROM s;
 FETCH 200 FROM c;
 COMMIT;
 EOF
-);
+	$has_hot ? HotTable::scripts() : ());
 
 # One of these at a time in the session beside the clients.
 my @beside = (
@@ -518,7 +522,7 @@ my @beside = (
 	'DELETE FROM hist WHERE ctid NOT IN (SELECT ctid FROM hist LIMIT 15000);',
 	'SELECT hybrid_index_check(\'hist_k\', true);', 'SELECT hybrid_index_check(\'acc_owner\', true);',
 	'SELECT hybrid_index_check(\'uniq_v\', true);',
-	'SELECT pg_sleep(0.2);', 'SELECT pg_sleep(0.1);');
+	'SELECT pg_sleep(0.2);', 'SELECT pg_sleep(0.1);', $has_hot ? HotTable::beside() : ());
 
 # Query and paths; :r is a random number of 1 to 6000.
 my @queries = (
@@ -543,13 +547,16 @@ my @queries = (
 	[ 'SELECT p, side, v FROM pair WHERE p < :r / 12', 'only bitmap' ],
 	[ 'SELECT k, s FROM booking ORDER BY k', 'order order_only' ],
 	[ 'SELECT k FROM trunc ORDER BY k', 'order' ],
-	[ 'SELECT s, k FROM trunc WHERE s > \'8\'', 'only index' ]);
+	[ 'SELECT s, k FROM trunc WHERE s > \'8\'', 'only index' ],
+	$has_hot ? HotTable::queries() : ());
 
 sub same_script
 {
 	my (@which) = @_;
 	my $script = "BEGIN ISOLATION LEVEL REPEATABLE READ;\n";
 	my $r = 1 + int(rand(6000));
+	# snapshots of some age, whose sessions hold no lock on the table meanwhile
+	$script .= "SELECT count(pg_sleep(" . rand(2) . ")) FROM (SELECT FROM pg_am LIMIT 1) a;\n" if $which[0][0] =~ /FROM device/ && rand() < 0.3;
 	foreach my $q (@which)
 	{
 		(my $query = $q->[0]) =~ s/:r/$r/g;
@@ -565,7 +572,7 @@ my $excused = qr/conflict with recovery|the connection to the server was lost|se
 # Which files the indexes of a server have now.
 sub index_files
 {
-	my ($rc, $out) = sql($_[0], 'SELECT oid, relfilenode, (SELECT indisvalid FROM pg_index WHERE indexrelid = oid) FROM pg_class WHERE relkind = \'i\' AND relam = (SELECT oid FROM pg_am WHERE amname = \'hybrid\') ORDER BY 1');
+	my ($rc, $out) = sql($_[0], 'SELECT oid, relfilenode, (SELECT indisvalid FROM pg_index WHERE indexrelid = oid) FROM pg_class WHERE relkind = \'i\' AND relam IN (SELECT oid FROM pg_am WHERE amname LIKE \'hybrid%\') ORDER BY 1');
 	return $rc == 0 ? $out : "$rc";
 }
 
@@ -800,7 +807,7 @@ sub count_merges
 {
 	my ($rc, $out) = sql('primary', <<'EOF');
 SELECT pg_relation_filenode(c.oid), s.merges FROM pg_class c JOIN pg_am a ON a.oid = c.relam,
-	LATERAL hybrid_index_stats(c.oid) s WHERE a.amname = 'hybrid' AND c.relkind = 'i'
+	LATERAL hybrid_index_stats(c.oid) s WHERE a.amname LIKE 'hybrid%' AND c.relkind = 'i'
 EOF
 	foreach my $line (split /\n/, $out)
 	{
@@ -834,7 +841,7 @@ sub check_server
 sub check_serializable
 {
 	my ($what) = @_;
-	my $broken = must('primary', <<'EOF');
+	my $broken = must('primary', <<'EOF' . ($has_hot ? HotTable::broken_sql() : ''));
 SELECT 'pair', p, sum(v), count(*) FROM pair GROUP BY p HAVING sum(v) < 0 OR count(*) <> 2
 UNION ALL SELECT 'booking', k, 0, count(*) FROM booking GROUP BY k HAVING count(*) > 1
 EOF
@@ -858,6 +865,7 @@ sub drop_invalid
 	my $names = must('primary', 'SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid');
 	must('primary', "DROP INDEX $_") foreach split /\n/, $names;
 	must('primary', 'DROP TABLE IF EXISTS fresh; CALL hybrid_convert_table(\'pair\'); CALL hybrid_convert_table(\'booking\')');
+	must('primary', HotTable::restore_sql()) if $has_hot;
 	return;
 }
 
