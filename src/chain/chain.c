@@ -13,9 +13,15 @@
 #include "chain/chain.h"
 #include "executor/executor.h"
 #include "key/row_key.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+
+/* A reader gives up asking functions after this time: DROP INDEX may wait for a merge step. */
+#define FUNCTIONS_MS	1000
 
 struct HybChainReader
 {
@@ -31,6 +37,7 @@ struct HybChainReader
 	EState	   *estate;
 	ExprState  *predicate;
 	TupleTableSlot *slot;
+	int64		functions_us;	/* for hyb_chain_may_have_key */
 };
 
 HeapTupleData
@@ -325,4 +332,57 @@ hyb_chain_has_key(HybChainReader *reader, const ItemPointerData *root,
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(reader->work);
 	return has;
+}
+
+typedef struct Question
+{
+	HybChainReader *reader;
+	const ItemPointerData *root;
+	const uint8 *key;
+	uint32		keylen;
+	bool		has;
+} Question;
+
+static void
+ask_chain(void *arg)
+{
+	Question   *question = arg;
+
+	question->has = hyb_chain_has_key(question->reader, question->root,
+									  question->key, question->keylen);
+}
+
+/*
+ * Functions may fail, the more since the row may be dead.  They may also run for ever,
+ * and the owner could not cancel a background worker.  So a worker cancels them.  What
+ * they write is rolled back.
+ */
+bool
+hyb_chain_may_have_key(HybChainReader *reader, const ItemPointerData *root,
+					   const uint8 *key, uint32 keylen)
+{
+	Question	question = {reader, root, key, keylen, true};
+	int			rest = FUNCTIONS_MS - (int) (reader->functions_us / 1000);
+	bool		limited = MyBackendType == B_BG_WORKER && !get_timeout_active(STATEMENT_TIMEOUT);
+	TimestampTz start;
+	ErrorData  *error;
+
+	if (reader->ix->desc->plain)
+		return hyb_chain_has_key(reader, root, key, keylen);
+	if (rest <= 0 || !HYB_SUBTRANSACTIONS_ALLOWED())
+		return true;
+	start = GetCurrentTimestamp();
+	if (limited)
+		enable_timeout_after(STATEMENT_TIMEOUT, rest);
+	error = hyb_in_subtransaction(ask_chain, &question, HYB_SHORT_WAIT_MS);
+	if (limited)
+		disable_timeout(STATEMENT_TIMEOUT, false);
+	reader->functions_us += GetCurrentTimestamp() - start;
+	if (error == NULL)
+		return question.has;
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED &&
+		!(limited && reader->functions_us / 1000 >= FUNCTIONS_MS))
+		ReThrowError(error);
+	FreeErrorData(error);
+	return true;
 }

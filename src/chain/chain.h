@@ -52,6 +52,12 @@ extern void hyb_chain_reader_release(HybChainReader *reader);
 extern bool hyb_chain_has_key(HybChainReader *reader, const ItemPointerData *root,
 							  const uint8 *key, uint32 keylen);
 
+/*
+ * The same, but true if functions of the table's owner fail, or run for too long in all.
+ */
+extern bool hyb_chain_may_have_key(HybChainReader *reader, const ItemPointerData *root,
+								   const uint8 *key, uint32 keylen);
+
 /* Has this row of the table the key? */
 extern bool hyb_chain_row_has_key(HybChainReader *reader, TupleTableSlot *row,
 								  const uint8 *key, uint32 keylen);

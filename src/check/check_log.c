@@ -489,20 +489,17 @@ trees_hold(HybCheck *check, const HybPos *pos)
 	return found;
 }
 
-/*
- * Of hybrid_hot: has no row version of its chain its key?  Taken for granted if functions
- * make keys, since those of dead versions may fail.
- */
+/* Of hybrid_hot: has no row version of its chain its key? */
 static bool
 chain_lacks(HybCheck *check, const HybPos *pos)
 {
 	HybChainReader *reader;
 	bool		stale;
 
-	if (!check->ix->desc->chains || !check->ix->desc->plain)
-		return check->ix->desc->chains;
+	if (!check->ix->desc->chains)
+		return false;
 	reader = hyb_chain_reader_create(check->ix, check->heap);
-	stale = !hyb_chain_has_key(reader, &pos->tid, pos->key, pos->len);
+	stale = !hyb_chain_may_have_key(reader, &pos->tid, pos->key, pos->len);
 	hyb_chain_reader_free(reader);
 	return stale;
 }

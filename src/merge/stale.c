@@ -22,23 +22,10 @@
  */
 #include "base/compat.h"
 
-#include "base/server.h"
 #include "chain/chain.h"
 #include "leaf/leaf.h"
 #include "merge/step.h"
-#include "miscadmin.h"
 #include "utils/rel.h"
-#include "utils/timeout.h"
-#include "utils/timestamp.h"
-
-/* A step gives up asking functions after this time: who wants to drop the index waits for it. */
-#define FUNCTIONS_MS	1000
-
-static inline int
-functions_ms(const HybMergeStep *step)
-{
-	return (int) (step->functions_us / 1000);
-}
 
 void
 hyb_stale_begin(HybMergeStep *step)
@@ -58,66 +45,12 @@ hyb_stale_end(HybMergeStep *step)
 	step->chains = NULL;
 }
 
-typedef struct Question
-{
-	struct HybChainReader *reader;
-	const ItemPointerData *root;
-	const uint8 *key;
-	uint32		keylen;
-	bool		has;
-} Question;
-
-static void
-ask_chain(void *arg)
-{
-	Question   *question = arg;
-
-	question->has = hyb_chain_has_key(question->reader, question->root,
-									  question->key, question->keylen);
-}
-
-/*
- * Has the chain the key, by functions of the table's owner?  True if that is not known:
- * they may fail, the more since the row may be dead.  They may also run for ever, and the
- * owner could not cancel a worker.  So a worker cancels them, and each step gives up after
- * FUNCTIONS_MS.  What they write is rolled back.
- */
-static bool
-ask_functions(HybMergeStep *step, Question *question)
-{
-	int			rest = FUNCTIONS_MS - functions_ms(step);
-	bool		limited = MyBackendType == B_BG_WORKER && !get_timeout_active(STATEMENT_TIMEOUT);
-	TimestampTz start = GetCurrentTimestamp();
-	ErrorData  *error;
-
-	if (rest <= 0 || !HYB_SUBTRANSACTIONS_ALLOWED())
-		return true;
-	if (limited)
-		enable_timeout_after(STATEMENT_TIMEOUT, rest);
-	error = hyb_in_subtransaction(ask_chain, question, HYB_SHORT_WAIT_MS);
-	if (limited)
-		disable_timeout(STATEMENT_TIMEOUT, false);
-	step->functions_us += GetCurrentTimestamp() - start;
-	if (error == NULL)
-		return question->has;
-	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED && !(limited && functions_ms(step) >= FUNCTIONS_MS))
-		ReThrowError(error);
-	FreeErrorData(error);
-	return true;
-}
-
 bool
 hyb_step_is_stale(HybMergeStep *step, const ItemPointerData *root,
 				  const uint8 *key, uint32 keylen)
 {
-	Question	question = {step->chains, root, key, keylen, true};
-
-	if (step->chains == NULL)
-		return false;
-	if (!step->ix->desc->plain)
-		return !ask_functions(step, &question);
-	ask_chain(&question);
-	return !question.has;
+	return step->chains != NULL &&
+		!hyb_chain_may_have_key(step->chains, root, key, keylen);
 }
 
 /* The key of an item of the opened leaf, palloc'd. */

@@ -119,7 +119,6 @@ typedef struct HybMergeStep
 	HybDeadCheck dead;
 	struct HybChainReader *chains;	/* of hybrid_hot; NULL: no entry is asked
 									 * for */
-	int64		functions_us;	/* that functions of users have run for that */
 	HybVersionLook look;
 	HybStepDone done;
 } HybMergeStep;
