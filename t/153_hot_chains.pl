@@ -15,6 +15,7 @@ my $node = new_node('chains', <<EOF, allows_streaming => 1);
 hybridindex.background_merge = off
 hybridindex.merge_floor = 1
 max_prepared_transactions = 4
+wal_consistency_checking = 'generic'
 EOF
 if ($node->pg_version < 16)
 {
@@ -187,6 +188,23 @@ is($node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_indexscan 
 is($node->psql('postgres', q(SET lock_timeout = '30s'; DROP INDEX e_k)), 0, 'and the owner can drop the index');
 $node->append_conf('postgresql.conf', "hybridindex.background_merge = off\nautovacuum = off");
 $node->reload;
+
+# ---- a crash between a merge and the update of its rows ----
+
+make_table();
+$node->safe_psql('postgres', "UPDATE t SET k = k + 1000 WHERE id <= 150; SELECT hybrid_merge('t_k')");
+prune();
+$node->safe_psql('postgres', "UPDATE t SET k = k - 1000 WHERE id <= 20; SELECT hybrid_merge('t_k'); CHECKPOINT; UPDATE t SET k = 700 WHERE id = 30");
+my $open = start_psql($node, 'BEGIN; UPDATE t SET k = k + 5000 RETURNING pg_advisory_lock(7); SELECT pg_sleep(600)');
+wait_for($node, 'an update is under way', 'SELECT count(*) > 0 FROM pg_locks WHERE locktype = \'advisory\' AND granted');
+$node->stop('immediate');
+finish_psql($open);
+$node->start;
+is(found('k BETWEEN 18 AND 22 OR k BETWEEN 1029 AND 1031 OR k = 700'), '18:18 19:19 20:20 29:1029 30:700 31:1031', 'rows after a crash');
+is(found('k > 5000'), 'none', 'but not those of an update that was under way');
+$node->safe_psql('postgres', "UPDATE t SET k = k + 1; SELECT hybrid_merge('t_k')");
+is(found('k BETWEEN 18 AND 21'), '17:18 18:19 19:20 20:21', '... and later ones');
+is(check(), 0, 'the index is right');
 
 # ---- a standby ----
 
