@@ -23,6 +23,8 @@ EOF
 my $node = new_node('origin', $conf);
 my ($version) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)/;
 
+my $hot = $version >= 16 ? 'hybrid_hot' : 'hybrid';
+
 # Most indexes get both stages, entries that VACUUM removed, and pages that
 # merges freed.
 $node->safe_psql('postgres', <<EOF);
@@ -47,6 +49,9 @@ CREATE TABLE apart.part2 PARTITION OF part FOR VALUES FROM (500) TO (1000);
 CREATE INDEX part_k ON part USING hybrid (s COLLATE "C", k);
 CREATE UNLOGGED TABLE ul (k int);
 CREATE INDEX ul_k ON ul USING hybrid (k);
+CREATE TABLE seen (id int, k int, s text COLLATE "C") WITH (fillfactor = 40);
+CREATE INDEX seen_k ON seen USING $hot (k DESC);
+CREATE INDEX seen_s ON seen USING $hot (lower(s) text_hope_ops) WHERE k > 0;
 CREATE TABLE none (k int);
 CREATE INDEX none_k ON none USING hybrid (k);
 CREATE TABLE parent (id int PRIMARY KEY WITH (access_method = hybrid), s text, n int);
@@ -68,17 +73,19 @@ CREATE INDEX t_hope ON t USING hybrid (s text_hope_ops, k);
 CREATE INDEX t_alm ON t USING hybrid (s text_hope_ops (scheme = 'alm'));
 CREATE INDEX t_bytes ON t USING hybrid (b bytea_hope_ops (scheme = 'single-char') DESC);
 INSERT INTO part SELECT i, md5(i::text) FROM generate_series(0, 999) i;
+INSERT INTO seen SELECT i, i % 400, 'Name ' || i % 70 FROM generate_series(1, 1000) i;
 INSERT INTO ul SELECT i FROM generate_series(1, 500) i;
 SELECT fill(3001, 5000);
-CREATE VIEW hyb AS SELECT c.oid::regclass AS index FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'hybrid' AND c.relkind = 'i';
+CREATE VIEW hyb AS SELECT c.oid::regclass AS index FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname LIKE 'hybrid%' AND c.relkind = 'i';
 SELECT count(hybrid_merge(index)) FROM hyb;
 SELECT fill(5001, 5300);
 DELETE FROM t WHERE id % 7 = 3;
+UPDATE seen SET k = k + 1 WHERE id % 2 = 0;
 EOF
 $node->safe_psql('postgres', 'VACUUM t');
 $node->safe_psql('postgres', 'SELECT fill(6001, 6100)');
 
-my @tables = qw(t part1 apart.part2 ul none parent apart.child);
+my @tables = qw(t part1 apart.part2 ul seen none parent apart.child);
 my %queries = (
 	'SELECT c FROM t WHERE id BETWEEN 100 AND 900' => 'index bitmap',
 	'SELECT k, id, s FROM t WHERE k BETWEEN -100000000 AND 300000000' => 'index bitmap',
@@ -92,12 +99,14 @@ my %queries = (
 	'SELECT d FROM t WHERE k % 3 = 0 AND upper(s) > \'F\'' => 'index bitmap',
 	'SELECT id FROM t WHERE a > array[5]' => 'index bitmap',
 	'SELECT k FROM part1 WHERE s COLLATE "C" > \'a\'' => 'index bitmap',
+	'SELECT id, k FROM seen WHERE k BETWEEN 50 AND 90' => 'index bitmap',
+	'SELECT id FROM seen WHERE k > 0 AND lower(s) > \'name 3\'' => 'index bitmap',
 	'SELECT k FROM ul WHERE k > 50' => 'only');
 
 my $definitions = <<'EOF';
 SELECT pg_get_indexdef(c.oid), coalesce(array_to_string(c.reloptions, ','), ''),
 	coalesce((SELECT string_agg(attoptions::text, ',') FROM pg_attribute WHERE attrelid = c.oid), '')
-FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'hybrid' ORDER BY 1
+FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname LIKE 'hybrid%' ORDER BY 1
 EOF
 my $constraints = <<'EOF';
 SELECT conname, conrelid::regclass, conindid::regclass, pg_get_constraintdef(c.oid), a.amname, i.reloptions
@@ -114,7 +123,7 @@ my $contents = join(';', map { "SELECT count(*), md5(string_agg(x::text, ',' ORD
 sub go_on
 {
 	my ($on, $what, $from) = @_;
-	$on->safe_psql('postgres', "SELECT fill($from + 1, $from + 800); DELETE FROM t WHERE id % 11 = 1; INSERT INTO part SELECT i, i FROM generate_series(0, 900, 3) i");
+	$on->safe_psql('postgres', "SELECT fill($from + 1, $from + 800); DELETE FROM t WHERE id % 11 = 1; INSERT INTO part SELECT i, i FROM generate_series(0, 900, 3) i; UPDATE seen SET k = k + 7 WHERE id % 3 = 0");
 	$on->safe_psql('postgres', 'VACUUM t');
 	same_answers($on, "$what: work goes on", \%queries, \@tables);
 	$on->safe_psql('postgres', "SELECT fill($from + 1001, $from + 1300); SELECT count(hybrid_merge(index)) FROM hyb");
@@ -126,7 +135,7 @@ sub go_on
 
 same_answers($node, 'the origin', \%queries, \@tables);
 my $defined = $node->safe_psql('postgres', $definitions);
-is(scalar(split /\n/, $defined), 23, 'indexes are listed');
+is(scalar(split /\n/, $defined), 25, 'indexes are listed');
 my $constrained = $node->safe_psql('postgres', $constraints);
 is(scalar(grep { /hybrid/ } split /\n/, $constrained), 10, 'constraints are listed');
 like($constrained, qr/child_btree_pkey\|child_btree\|child_btree_pkey\|PRIMARY KEY \(id\)\|btree/, 'a child may differ from its parent');
