@@ -63,13 +63,14 @@ SELECT count(*) FROM l WHERE k BETWEEN 1000 AND 1400;
 EOF
 same_answers($node, 'answers of a compact tree with hints', \%queries, ['l']);
 
-# back: with plenty of memory new entries are copied, and old ones stay in the log
+# Back: with plenty of memory new entries are copied, and old ones stay in the log.  The
+# session that enters them decides: a look-up may find its entry without.
 my $before = $node->safe_psql('postgres', "SELECT compact_entries FROM hybrid_index_stats('l_k')");
 $node->safe_psql('postgres', <<EOF);
 SET hybridindex.test_pressure = 1;
 SET enable_seqscan = off;
 INSERT INTO l SELECT 4 * g + r, md5((g % 300)::text), g % 50 FROM generate_series(1, 10000) g, generate_series(1, 3, 2) r;
-SELECT count(*) FROM l WHERE k = 4;
+SELECT count(*) FROM l WHERE k > 0;
 EOF
 same_answers($node, 'answers with plenty of memory', \%queries, ['l']);
 is($node->safe_psql('postgres', "SELECT compact_entries = $before FROM hybrid_index_stats('l_k')"), 't', 'new entries are in memory');
