@@ -175,7 +175,7 @@ SELECT * FROM hot_same();
 CREATE INDEX CONCURRENTLY hot_ck ON hot USING hybrid_hot (k DESC NULLS LAST, id);
 SELECT hot_paths('SELECT id, k FROM hot WHERE k BETWEEN 5 AND 300 ORDER BY k DESC NULLS LAST, id');
 SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_k,hot_part,hot_expr,hot_ck}'::text[]) i;
-SELECT indexrelid::regclass, indisvalid, indcheckxmin FROM pg_index WHERE indrelid = 'hot'::regclass ORDER BY 1::text;
+SELECT indexrelid::regclass, indisvalid, indcheckxmin FROM pg_index WHERE indrelid = 'hot'::regclass ORDER BY indexrelid::regclass::text;
 
 -- types whose equal values have different bytes, and long ones
 CREATE TABLE hot_types (id int PRIMARY KEY, n numeric, f float8, t text COLLATE "C", l text)

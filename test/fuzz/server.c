@@ -4,6 +4,7 @@
  */
 #include "server.h"
 
+#include "access/amapi.h"
 #include "access/xlog.h"
 #include "common/hashfn.h"
 #include "fmgr.h"
@@ -507,7 +508,8 @@ hyb_fuzz_relation(void)
 {
 	static FormData_pg_class form;
 	static FormData_pg_index index = {.indnkeyatts = INDEX_MAX_KEYS};
-	static RelationData relation = {.rd_rel = &form,.rd_index = &index};
+	static IndexAmRoutine method;	/* not a summarizing one */
+	static RelationData relation = {.rd_rel = &form,.rd_index = &index,.rd_indam = &method};
 
 	return &relation;
 }
