@@ -33,6 +33,13 @@
  */
 #define PRIVATE_PART			16
 
+/*
+ * Merges of hybrid_hot wait CHAINS_PATIENCE times as long as others.  With the default
+ * merge_ratio the log has half as many entries as the levels then.  So each merge pays
+ * for a look at stale ones.
+ */
+#define CHAINS_PATIENCE			4
+
 /* ---- the merge lock: merge.h says what it is for ---- */
 
 /*
@@ -168,7 +175,8 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 		meta->retiring.number != 0 || meta->pass_level != 0;
 	facts->static_tids = total.tids;
 	facts->tombstones = total.tombstones;
-	facts->settled_tids = ix->desc->chains ? meta->settled_tids : UINT64_MAX;
+	facts->chains = ix->desc->chains;
+	facts->settled_tids = meta->settled_tids;
 	facts->static_pages = total.leaf_pages + total.inner_pages;
 	facts->level_tids = newest->tids;
 	/* with several levels a merge is as large as memory allows */
@@ -191,7 +199,8 @@ hyb_merge_facts_of_meta(const HybIndex *ix, const HybMetaPage *meta,
 	facts->learnable = hyb_merge_learnable(meta);
 	facts->together = hyb_slot_together(ix);
 	facts->page_bytes = BLCKSZ;
-	facts->ratio = hyb_merge_ratio(ix->rel);
+	facts->ratio = ix->desc->chains ? Max(hyb_merge_ratio(ix->rel) / CHAINS_PATIENCE, 1) :
+		hyb_merge_ratio(ix->rel);
 	facts->floor = hyb_merge_floor;
 	facts->step_leaves = Min(hyb_merge_step_pages, HYB_STEP_MAX_LEAVES);
 }

@@ -100,8 +100,11 @@
 #define COMPACT_TOMBSTONES	20
 #define COMPACT_LEAVES		1
 
-/* A merge looks for stale entries when the entries have grown by this share since the last look. */
-#define STALE_SHARE			0.5
+/*
+ * A merge looks for stale entries if the entries have grown by this share since the last
+ * look: a little less than what merges of hybrid_hot wait for (CHAINS_PATIENCE in facts.c).
+ */
+#define STALE_SHARE			0.4
 
 /*
  * Leaves that are emptier than JOIN_FILL on average are joined.  Joined leaves
@@ -242,11 +245,18 @@ floor_of(const HybMergeFacts *facts)
 	return (uint64_t) ((double) facts->floor * FIRST_FLOOR);
 }
 
-/* Entries of the active generation that trigger a merge. */
+/*
+ * Entries of the active generation that trigger a merge.  One of hybrid_hot looks at rows
+ * of the table, so a whole share does make it cheaper.
+ */
 static uint64_t
 trigger(const HybMergeFacts *facts)
 {
-	return max64(cheap_of(facts, whole_share(facts)), floor_of(facts));
+	uint64_t	share = whole_share(facts);
+
+	if (!facts->chains)
+		share = cheap_of(facts, share);
+	return max64(share, floor_of(facts));
 }
 
 /*
@@ -400,7 +410,7 @@ hyb_policy_compact(const HybMergeFacts *facts, uint64_t visited, uint64_t dead)
 bool
 hyb_policy_stale(const HybMergeFacts *facts)
 {
-	return facts->settled_tids != UINT64_MAX &&
+	return facts->chains &&
 		(double) (facts->static_tids + facts->frozen_entries) >
 		(double) facts->settled_tids * (1 + STALE_SHARE);
 }

@@ -31,8 +31,9 @@ typedef struct HybMergeFacts
 	/* all static levels together */
 	uint64_t	static_tids;	/* with tombstones */
 	uint64_t	tombstones;
-	uint64_t	settled_tids;	/* hybrid_hot: TIDs when stale ones were
-								 * looked for last; UINT64_MAX: none is stale */
+	bool		chains;			/* of hybrid_hot: some entries are stale */
+	uint64_t	settled_tids;	/* chains: when stale ones were looked for
+								 * last */
 	uint64_t	rewritten_tids; /* TIDs of leaves that the last whole merge
 								 * rewrote; UINT64_MAX: there was none */
 	uint64_t	static_pages;	/* leaves and internal nodes */
