@@ -15,18 +15,21 @@ my $guide = slurp_file(test_root() . '/docs/guide/troubleshooting.md');
 my ($section) = $guide =~ /^## The library is gone\n(.*?)(?=^## |\z)/ms;
 my ($rescue) = $section =~ /^```sql\n(.*?)^```/ms;
 my $node = new_node('without_library', '');
-$node->safe_psql('postgres', <<'EOS');
+my $hot = $node->pg_version >= 16 ? 'hybrid_hot' : 'hybrid';
+$node->safe_psql('postgres', <<"EOS");
 CREATE TABLE a (id int PRIMARY KEY WITH (access_method = hybrid), t text);
 CREATE INDEX a_t ON a USING hybrid (t COLLATE "C");
 CREATE INDEX a_part ON a USING hybrid (t COLLATE "C" text_hope_ops, (id + 1)) INCLUDE (id) WHERE id > 5;
+CREATE INDEX a_hot ON a USING $hot (id DESC);
 CREATE TABLE b (id int REFERENCES a);
 INSERT INTO a VALUES (1, 'one');
 INSERT INTO b VALUES (1);
-UPDATE pg_proc SET probin = '$libdir/gone' WHERE probin = '$libdir/hybridindex';
+UPDATE pg_proc SET probin = '\$libdir/gone' WHERE probin = '\$libdir/hybridindex';
 EOS
 like(($node->psql('postgres', 'SELECT * FROM a'))[2], qr/could not access file "\S*gone"/, 'a table cannot be opened');
 isnt($node->psql('postgres', 'DROP EXTENSION hybridindex CASCADE'), 0, 'the extension cannot be dropped');
-is(join("\n", sort(split /\n/, $node->safe_psql('postgres', $rescue)), ''), <<'EOS', 'what goes is listed');
+is(join("\n", sort(split /\n/, $node->safe_psql('postgres', $rescue)), ''), <<"EOS", 'what goes is listed');
+CREATE INDEX a_hot ON public.a USING $hot (id)|||
 CREATE INDEX a_part ON public.a USING hybrid (t COLLATE "C" text_hope_ops, ((id + 1))) INCLUDE (id) WHERE (id > 5)|||
 CREATE INDEX a_t ON public.a USING hybrid (t COLLATE "C")|||
 CREATE UNIQUE INDEX a_pkey ON public.a USING hybrid (id) WITH (access_method=hybrid)|a|a_pkey|PRIMARY KEY (id)

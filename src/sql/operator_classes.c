@@ -291,6 +291,16 @@ add_loose_members(const FamilyCopy *copy, bool ours_stay)
 					 list.data));
 }
 
+/* The extension that a class goes with: it is a member, or a copy of a member. */
+static Oid
+extension_of(const OpClass *class)
+{
+	Oid			extension = getExtensionOfObject(OperatorClassRelationId, class->oid);
+	List	   *followed = getAutoExtensionsOfObject(OperatorFamilyRelationId, class->family);
+
+	return OidIsValid(extension) || followed == NIL ? extension : linitial_oid(followed);
+}
+
 /*
  * Makes the class of an access method for one of another's, and returns it as a row
  * unless `row` is NULL.
@@ -306,9 +316,7 @@ make_class(const OpClass *class, Oid method, Oid schema,
 	FamilyCopy	copy;
 	StringInfoData members;
 
-	open_copy(class->family, method, schema,
-			  getExtensionOfObject(OperatorClassRelationId, class->oid),
-			  &copy);
+	open_copy(class->family, method, schema, extension_of(class), &copy);
 
 	/* a second class for a type has its members from the first one */
 	initStringInfo(&members);
