@@ -92,7 +92,7 @@ BEGIN
 	END IF;
 END $$;
 
--- A statement inside savepoints, of which some are rolled back.
+-- Runs a statement inside savepoints.  Some savepoints are rolled back.
 CREATE FUNCTION hr_statements() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM FROM hr WHERE a % 4 = 1 AND random() < 0.3 FOR KEY SHARE;

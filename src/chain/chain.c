@@ -363,7 +363,7 @@ hyb_chain_may_have_key(HybChainReader *reader, const ItemPointerData *root,
 {
 	Question	question = {reader, root, key, keylen, true};
 	int			rest = FUNCTIONS_MS - (int) (reader->functions_us / 1000);
-	bool		limited = MyBackendType == B_BG_WORKER && !get_timeout_active(STATEMENT_TIMEOUT);
+	bool		limited;
 	TimestampTz start;
 	ErrorData  *error;
 
@@ -371,6 +371,7 @@ hyb_chain_may_have_key(HybChainReader *reader, const ItemPointerData *root,
 		return hyb_chain_has_key(reader, root, key, keylen);
 	if (rest <= 0 || !HYB_SUBTRANSACTIONS_ALLOWED())
 		return true;
+	limited = MyBackendType == B_BG_WORKER && !get_timeout_active(STATEMENT_TIMEOUT);
 	start = GetCurrentTimestamp();
 	if (limited)
 		enable_timeout_after(STATEMENT_TIMEOUT, rest);

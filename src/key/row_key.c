@@ -115,9 +115,10 @@ append_column(const HybColumn *col, Datum value, bool isnull, HybBuf *out)
 	return true;
 }
 
-bool
-hyb_key_of_slot(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
-				HybBuf *out)
+/* The key of a row: of a slot, or of a tuple if that is NULL. */
+static pg_attribute_always_inline bool
+append_key(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
+		   HeapTuple tuple, TupleDesc tupdesc, HybBuf *out)
 {
 	uint32		len = out->len;
 
@@ -129,7 +130,8 @@ hyb_key_of_slot(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
 		Datum		value;
 
 		Assert(attno > 0);
-		value = slot_getattr(slot, attno, &isnull);
+		value = slot != NULL ? slot_getattr(slot, attno, &isnull) :
+			heap_getattr(tuple, attno, tupdesc, &isnull);
 		if (!append_column(&desc->cols[i], value, isnull, out))
 		{
 			out->len = len;
@@ -140,25 +142,15 @@ hyb_key_of_slot(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
 }
 
 bool
+hyb_key_of_slot(const HybKeyDesc *desc, Relation index, TupleTableSlot *slot,
+				HybBuf *out)
+{
+	return append_key(desc, index, slot, NULL, NULL, out);
+}
+
+bool
 hyb_key_of_tuple(const HybKeyDesc *desc, Relation index, HeapTuple tuple,
 				 TupleDesc tupdesc, HybBuf *out)
 {
-	uint32		len = out->len;
-
-	Assert(desc->nkeys == IndexRelationGetNumberOfKeyAttributes(index));
-	for (int i = 0; i < desc->nkeys; i++)
-	{
-		AttrNumber	attno = index->rd_index->indkey.values[i];
-		bool		isnull;
-		Datum		value;
-
-		Assert(attno > 0);
-		value = heap_getattr(tuple, attno, tupdesc, &isnull);
-		if (!append_column(&desc->cols[i], value, isnull, out))
-		{
-			out->len = len;
-			return false;
-		}
-	}
-	return true;
+	return append_key(desc, index, NULL, tuple, tupdesc, out);
 }

@@ -91,3 +91,15 @@ hyb_fetched_sort(const HybKeyDesc *desc, HybFetched *batch, bool backward)
 	for (int i = 1; i < batch->nitems; i++)
 		Assert(compare_items(&batch->items[i - 1], &batch->items[i], &order) <= 0);
 }
+
+bool
+hyb_fetched_repeats(const HybKeyDesc *desc, const HybFetched *batch, int item)
+{
+	HybFetchedItem *x = &batch->items[item];
+	HybFetchedItem *y = x - 1;
+
+	/* TIDs first: keys may be compared by functions */
+	return item > 0 && ItemPointerEquals(&y->tid, &x->tid) &&
+		hyb_key_compare(desc, batch->keys.data + y->key_off, y->keylen,
+						batch->keys.data + x->key_off, x->keylen) == 0;
+}

@@ -141,6 +141,9 @@ extern void hyb_fetched_last(const HybIndex *ix, const HybFetched *batch,
 /* Put the items of a batch in index order. */
 extern void hyb_fetched_sort(const HybKeyDesc *desc, HybFetched *batch, bool backward);
 
+/* Has the item the key and the TID of the one before it? */
+extern bool hyb_fetched_repeats(const HybKeyDesc *desc, const HybFetched *batch, int item);
+
 /* One more item, which the caller fills. */
 extern HybFetchedItem *hyb_fetched_add(HybFetched *batch);
 

@@ -96,7 +96,7 @@ ask_for_stale(HybIndex *ix, HybMetaPage *meta)
 void
 hyb_generation_settle(HybIndex *ix, HybMetaPage *meta, HybWalSet *set, Buffer metabuf)
 {
-	if (!ix->desc->chains || (meta->flags & HYB_META_COMPACTING) == 0)
+	if (!ix->desc->chains)
 		return;
 	meta->settled_tids = hyb_meta_static(meta).tids;
 	hyb_wal_meta_field(set, metabuf, settled_tids);
@@ -181,7 +181,8 @@ hyb_generation_finish(HybIndex *ix)
 	}
 	else
 	{
-		hyb_generation_settle(ix, meta, &set, metabuf);
+		if ((meta->flags & HYB_META_COMPACTING) != 0)
+			hyb_generation_settle(ix, meta, &set, metabuf);
 		meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET | HYB_META_UNEARNED);
 	}
 	hyb_version_switch_end(ix, metabuf, &set, NULL);

@@ -207,18 +207,10 @@ join_equal(const HybKeyDesc *desc, HybFetched *coded)
 {
 	int			n = 0;
 
+	/* n <= i: what lies before item i is as it was, or a copy of itself */
 	for (int i = 0; i < coded->nitems; i++)
-	{
-		const HybFetchedItem *item = &coded->items[i];
-		const HybFetchedItem *last = n > 0 ? &coded->items[n - 1] : NULL;
-
-		if (last == NULL ||
-			!ItemPointerEquals(unconstify(ItemPointerData *, &last->tid),
-							   unconstify(ItemPointerData *, &item->tid)) ||
-			hyb_key_compare(desc, coded->keys.data + last->key_off, last->keylen,
-							coded->keys.data + item->key_off, item->keylen) != 0)
-			coded->items[n++] = *item;
-	}
+		if (!hyb_fetched_repeats(desc, coded, i))
+			coded->items[n++] = coded->items[i];
 	coded->nitems = n;
 }
 
@@ -379,11 +371,7 @@ install_learned(Learn *learn, uint64 ntids)
 	level->leaf_pages = learn->children.n;
 	level->inner_pages = space->new_inner;
 	level->filter_pages = space->new_filter;
-	if (ix->desc->chains)
-	{
-		meta->settled_tids = level->tids;
-		hyb_wal_meta_field(&set, metabuf, settled_tids);
-	}
+	hyb_generation_settle(ix, meta, &set, metabuf);
 	meta->next_stamp = learn->stamp + 1;
 	meta->merges++;
 	meta->merged_entries += meta->frozen.nentries;

@@ -607,7 +607,8 @@ hyb_pass_advance(HybIndex *ix, const HybPos *at, bool unit_done)
 		meta->pass_level--;
 		if (meta->pass_level == 0)
 		{
-			hyb_generation_settle(ix, meta, &set, metabuf);
+			if ((meta->flags & HYB_META_COMPACTING) != 0)
+				hyb_generation_settle(ix, meta, &set, metabuf);
 			meta->flags &= ~(HYB_META_COMPACTING | HYB_META_QUIET | HYB_META_UNEARNED);
 			meta->rewriting_tids = 0;
 			if (meta->nlevels == 1)

@@ -159,13 +159,12 @@ copy_leaf(HybMergeStep *step, const HybChild *child)
 		step->chains == NULL;
 }
 
-/* Has an item of the opened leaf a tombstone, or a hint that it is dead, or is it stale? */
+/* Has an item of the opened leaf a tombstone, or a hint that it is dead? */
 static inline bool
-is_marked(HybMergeStep *step, int item)
+is_marked(const HybMergeStep *step, int item)
 {
 	return hyb_leaf_is_tombstone(&step->leaf, item) ||
-		(step->leaf_hints[item >> 3] & (1 << (item & 7))) != 0 ||
-		hyb_step_item_is_stale(step, item);
+		(step->leaf_hints[item >> 3] & (1 << (item & 7))) != 0;
 }
 
 /* Give the live items among [from, to) of the opened leaf to the builder. */
@@ -177,9 +176,11 @@ add_leaf_items(HybMergeStep *step, int from, int to)
 	while (from < to)
 	{
 		int			end = step->leaf_plain ? to : from;
+		bool		stale = false;	/* item `end`; known unless it is marked */
 		ItemPointerData tid;
 
-		while (end < to && !is_marked(step, end))
+		while (end < to && !is_marked(step, end) &&
+			   !(stale = hyb_step_item_is_stale(step, end)))
 			end++;
 		hyb_leaf_builder_add_leaf(step->builder, leaf, from, end);
 		from = end;
@@ -188,7 +189,8 @@ add_leaf_items(HybMergeStep *step, int from, int to)
 		hyb_leaf_tids(leaf, from, 1, &tid);
 		if (hyb_leaf_is_tombstone(leaf, from))
 			step->to.leaves.old_tombstones++;
-		else if (hyb_dead_tid(&step->dead, &tid) || hyb_step_item_is_stale(step, from))
+		else if (stale || hyb_dead_tid(&step->dead, &tid) ||
+				 hyb_step_item_is_stale(step, from))
 			hyb_step_drop(step);
 		else
 			hyb_leaf_builder_add_leaf(step->builder, leaf, from, from + 1);
@@ -249,23 +251,21 @@ merge_leaf(HybMergeStep *step, int end)
 	while (step->done.next_entry < end)
 	{
 		const HybFetchedItem *item = &step->batch.items[step->done.next_entry];
+		int			at = -1;
 
 		/* entries ascend: the rest goes behind the leaf's last item */
 		if (done < step->leaf.nitems)
 		{
 			HybPos		pos = hyb_step_pos(step, item);
-			int			at = place_entry(step, &pos, end, &done);
 
+			at = place_entry(step, &pos, end, &done);
 			if (at < 0)
 				continue;
 			add_leaf_items(step, done, at);
 			done = Max(done, at);
-			if (hyb_step_join(step, at))
-				continue;
 		}
-		else if (hyb_step_join(step, -1))
-			continue;
-		hyb_step_add_entry(step);
+		if (!hyb_step_join(step, at))
+			hyb_step_add_entry(step);
 	}
 	Assert(step->done.next_entry == end);
 	add_leaf_items(step, done, step->leaf.nitems);

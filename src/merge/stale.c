@@ -86,19 +86,11 @@ hyb_step_join(HybMergeStep *step, int at)
 {
 	const HybKeyDesc *desc = step->ix->desc;
 	const HybFetchedItem *item = &step->batch.items[step->done.next_entry];
-	bool		equal = false;
+	bool		equal;
 
 	if (!desc->chains)
 		return false;
-	if (step->done.next_entry > 0)
-	{
-		const HybFetchedItem *before = item - 1;
-
-		equal = ItemPointerEquals(unconstify(ItemPointerData *, &before->tid),
-								  unconstify(ItemPointerData *, &item->tid)) &&
-			hyb_key_compare(desc, hyb_step_entry(step, before), before->keylen,
-							hyb_step_entry(step, item), item->keylen) == 0;
-	}
+	equal = hyb_fetched_repeats(desc, &step->batch, step->done.next_entry);
 	if (!equal && at >= 0 && at < step->leaf.nitems && !hyb_leaf_is_tombstone(&step->leaf, at))
 	{
 		ItemPointerData tid;

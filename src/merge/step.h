@@ -164,8 +164,9 @@ extern bool hyb_generation_freeze(HybIndex *ix);
 extern void hyb_generation_finish(HybIndex *ix);
 
 /*
- * A merge ends: if it has looked for stale entries, the metapage says how many entries it
- * has left.  In a critical section, with the metapage locked exclusively.
+ * A merge that has looked for stale entries ends: the metapage of an index of hybrid_hot
+ * says how many entries it has left.  In a critical section, with the metapage locked
+ * exclusively.
  */
 extern void hyb_generation_settle(HybIndex *ix, HybMetaPage *meta, HybWalSet *set,
 								  Buffer metabuf);
@@ -239,7 +240,7 @@ extern bool hyb_step_item_is_stale(HybMergeStep *step, int item);
 
 /*
  * Leave the next fetched entry out if it is equal to the one before it, or to item `at`
- * of the opened leaf, which stays; at < 0: there is none.
+ * of the opened leaf, which stays.  Without such an item the caller passes -1.
  */
 extern bool hyb_step_join(HybMergeStep *step, int at);
 

@@ -169,6 +169,13 @@ typedef struct HybScanKeys
 	HybBuf		hop_key;		/* of the place to hop to */
 } HybScanKeys;
 
+/* Is this a scan of one whole key? */
+static inline bool
+hyb_keys_are_one(const HybScanKeys *keys)
+{
+	return keys->point && keys->narrays == 0;
+}
+
 /* Whether filters are asked for one key or for a range. */
 
 /* ---- scan_constant.c ---- */

@@ -375,7 +375,7 @@ start_scan(HybScan *so, bool forward)
 	so->started = true;
 	/* scan_chains.c compares keys */
 	mode->need_values = scan->xs_want_itup || keys->nquals > 0 ||
-		(so->ix->desc->chains && !mode->whole_leaves && !(keys->point && keys->narrays == 0));
+		(so->ix->desc->chains && !mode->whole_leaves && !hyb_keys_are_one(keys));
 	mode->locks = hyb_scan_locks(so);
 
 	/*
@@ -394,7 +394,7 @@ start_scan(HybScan *so, bool forward)
 	 */
 	mode->rechecks = so->ix->desc->truncated &&
 		(mode->whole_leaves ||
-		 (keys->point && keys->narrays == 0 && !mode->need_values && !mode->need_pins));
+		 (hyb_keys_are_one(keys) && !mode->need_values && !mode->need_pins));
 	if (keys->empty)
 		return false;
 

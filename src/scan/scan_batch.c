@@ -309,7 +309,7 @@ batch_assert_valid(const HybScan *so, const HybScanBatch *batch)
 	Assert(!batch->fresh_known ||
 		   (batch->fresh >= HYB_FRESH_LOG && batch->fresh < batch->nparts));
 	Assert(!batch->fresh_known || batch->fresh_place <= batch->parts[0]->last);
-	if (so->keys.point && so->keys.narrays == 0 && !desc->truncated)
+	if (hyb_keys_are_one(&so->keys) && !desc->truncated)
 		assert_order(batch);
 	for (int i = 0; i < so->keys.nprefix && so->keys.narrays > 0; i++)
 		Assert(so->keys.prefix[i].array == NULL ||

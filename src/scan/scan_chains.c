@@ -80,13 +80,6 @@ hyb_chains_end(HybScan *so)
 	so->chains = NULL;
 }
 
-/* Is this a scan of one whole key? */
-static inline bool
-has_one_key(const HybScan *so)
-{
-	return so->keys.point && so->keys.narrays == 0;
-}
-
 /* The key of the scan's current item, into chains->next_key.  Called in so->context. */
 static void
 read_key(HybScan *so, HybScanChains *chains)
@@ -95,7 +88,7 @@ read_key(HybScan *so, HybScanChains *chains)
 	HybBuf	   *key = &chains->next_key;
 
 	key->len = 0;
-	if (has_one_key(so))
+	if (hyb_keys_are_one(&so->keys))
 		hyb_buf_append(key, so->keys.start.key, so->keys.start.len);
 	else
 		hyb_key_join(so->ix->desc,
@@ -146,7 +139,7 @@ leads_to_row(HybScan *so, HybScanChains *chains, bool *recheck, bool *dead)
 		!hyb_chain_has_key(chains->reader, &chains->tid, chains->key.data, chains->key.len))
 		return false;
 	/* the planner, which looks for the ends of a column, takes stale values */
-	*recheck = mvcc ? plain && has_one_key(so) : !so->scan->xs_want_itup;
+	*recheck = mvcc ? plain && hyb_keys_are_one(&so->keys) : !so->scan->xs_want_itup;
 	return !mvcc || *recheck || leads_to_visible(so, chains, dead);
 }
 
