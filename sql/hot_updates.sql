@@ -233,6 +233,43 @@ SELECT hot_loses('hot_f', 'UPDATE hot_types SET f = -f WHERE f = 0');
 CREATE TABLE hot_count (id int, k int) WITH (fillfactor = 50);
 INSERT INTO hot_count SELECT i, i FROM generate_series(1, 1000) i;
 
+-- look-ups go the short way: a key that came back is in the log and in levels, and its row
+-- comes once, in either direction
+SET hybridindex.merge_floor = 1000000;
+CREATE TABLE hot_look (id int, k int, j int) WITH (fillfactor = 10, autovacuum_enabled = off);
+INSERT INTO hot_look SELECT i, i, i / 10 FROM generate_series(1, 300) i;
+CREATE INDEX hot_look_k ON hot_look USING hybrid_hot (k);
+CREATE INDEX hot_look_id ON hot_look USING hybrid_hot (id) WHERE j <> 3;
+UPDATE hot_look SET k = k + 1000, j = 7;
+UPDATE hot_look SET k = k - 1000, j = id / 10;
+UPDATE hot_look SET k = 42 WHERE id IN (7, 70, 150);
+UPDATE hot_look SET j = 3 WHERE id = 200;
+SELECT static_entries, dynamic_entries FROM hybrid_index_stats('hot_look_k');
+SELECT hot_paths('SELECT id FROM hot_look WHERE k = ' || k) FROM unnest('{7,8,42,150,1042,1300,-1}'::int[]) k
+	UNION SELECT hot_paths('SELECT j FROM hot_look WHERE j <> 3 AND id = ' || id) FROM unnest('{30,42,200}'::int[]) id;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id, k FROM hot_look WHERE k = 42;
+FETCH 2 c;
+FETCH BACKWARD 1 c;
+FETCH ALL c;
+FETCH BACKWARD ALL c;
+FETCH ALL c;
+COMMIT;
+-- a chain that is dead to all is hinted at, and its line pointer used again
+DELETE FROM hot_look WHERE k = 42;
+SELECT id FROM hot_look WHERE k = 42;
+SELECT id FROM hot_look WHERE k = 42;
+VACUUM hot_look;
+INSERT INTO hot_look SELECT 1000 + i, 42, 0 FROM generate_series(1, 3) i;
+SELECT id FROM hot_look WHERE k = 42 ORDER BY id;
+SELECT hot_paths('SELECT id FROM hot_look WHERE k = 42');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP TABLE hot_look;
+SET hybridindex.merge_floor = 1;
+
 -- scans call functions of expressions, but not in workers unless these are parallel safe
 CREATE FUNCTION hot_unsafe(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN k; END $$;
 CREATE FUNCTION hot_safe(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN RETURN k; END $$;

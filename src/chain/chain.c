@@ -246,7 +246,10 @@ hyb_chain_row_has_key(HybChainReader *reader, TupleTableSlot *row,
 	bool		has;
 
 	reader->key.len = 0;
-	has = (ix->desc->plain ? hyb_key_of_slot(ix->desc, ix->rel, row, &reader->key) :
+	/* a slot would keep the columns before the key's, too */
+	has = (ix->desc->plain ?
+		   hyb_key_of_tuple(ix->desc, ix->rel, ExecFetchSlotHeapTuple(row, false, NULL),
+							RelationGetDescr(reader->heap), &reader->key) :
 		   form_key(reader, row)) &&
 		key_is(reader, key, keylen);
 	MemoryContextSwitchTo(old);

@@ -303,9 +303,8 @@ hyb_merge_request_settling(HybIndex *ix, double rows)
 		return;
 	hyb_meta_copy(ix, &copy);
 	hyb_merge_facts_of_meta(ix, &copy, &facts);
-	facts.settled_tids = (uint64) rows;
-	facts.frozen_entries += facts.active_entries;
-	if ((copy.flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) == 0 && hyb_policy_stale(&facts))
+	if ((copy.flags & (HYB_META_COMPACT | HYB_META_COMPACTING)) == 0 &&
+		hyb_policy_settle(&facts, rows))
 		change_flags(ix, HYB_META_COMPACT, 0);
 }
 

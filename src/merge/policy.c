@@ -106,6 +106,9 @@
  */
 #define STALE_SHARE			0.4
 
+/* The same by this share over the rows that VACUUM has counted. */
+#define VACUUM_STALE_SHARE	0.2
+
 /*
  * Leaves that are emptier than JOIN_FILL on average are joined.  Joined leaves
  * are well above it, or merges would visit them for ever.  It takes at least
@@ -413,6 +416,14 @@ hyb_policy_stale(const HybMergeFacts *facts)
 	return facts->chains &&
 		(double) (facts->static_tids + facts->frozen_entries) >
 		(double) facts->settled_tids * (1 + STALE_SHARE);
+}
+
+bool
+hyb_policy_settle(const HybMergeFacts *facts, double rows)
+{
+	return facts->chains &&
+		(double) (facts->static_tids + facts->frozen_entries + facts->active_entries) >
+		rows * (1 + VACUUM_STALE_SHARE);
 }
 
 bool

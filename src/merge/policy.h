@@ -134,6 +134,9 @@ extern bool hyb_policy_join(const HybMergeFacts *facts, double fill);
 /* Does the merge of the frozen generation visit every leaf, to leave out stale entries? */
 extern bool hyb_policy_stale(const HybMergeFacts *facts);
 
+/* Does the next merge, for that reason?  VACUUM has counted the table's rows. */
+extern bool hyb_policy_settle(const HybMergeFacts *facts, double rows);
+
 /* Is an index without inserts merged into one level, and its log emptied? */
 extern bool hyb_policy_quiet(const HybMergeFacts *facts);
 

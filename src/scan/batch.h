@@ -25,6 +25,9 @@
 /* The same of entries some of whose keys may have to be read from the table. */
 #define HYB_SCAN_RAW_LIMIT		32
 
+/* The same of entries of hybrid_hot, backward. */
+#define HYB_SCAN_CHAINS_LIMIT	32
+
 /*
  * Items and TIDs that there is room for from the start, as most scans of
  * single keys need no more.

@@ -224,7 +224,7 @@ hyb_amendscan(IndexScanDesc scan)
 /* ---- moving from batch to batch ---- */
 
 static void
-begin_range(HybScan *so)
+begin_range(HybScan *so, bool forward)
 {
 	HybScanMode *mode = &so->mode;
 
@@ -244,6 +244,13 @@ begin_range(HybScan *so)
 	else
 		mode->static_limit = mode->whole_leaves || so->keys.hop_last >= 0 ?
 			HYB_LEAF_MAX_ITEMS : HYB_SCAN_STATIC_LIMIT;
+
+	/*
+	 * backward, items are put together at once: that costs more with their
+	 * rows
+	 */
+	if (so->ix->desc->chains && !forward)
+		mode->static_limit = Min(mode->static_limit, HYB_SCAN_CHAINS_LIMIT);
 }
 
 /*
@@ -310,7 +317,7 @@ next_place(HybScan *so, bool forward, bool cut, bool empty, const int *elems)
 		return true;
 	if (!hyb_scan_next_range(so, forward, empty, elems))
 		return false;
-	begin_range(so);
+	begin_range(so, forward);
 	set_first_edge(so, forward);
 	return true;
 }
@@ -415,7 +422,7 @@ start_scan(HybScan *so, bool forward)
 	mode->jump_pause = 0;
 	mode->jumping = false;
 	mode->hop_pause = mode->hop_wait = 0;
-	begin_range(so);
+	begin_range(so, forward);
 	hyb_parallel_begin(so);
 	if (mode->share.shared != NULL)
 		return next_claimed_batch(so, forward);
@@ -630,14 +637,24 @@ hyb_amgettuple(IndexScanDesc scan, ScanDirection dir)
 	return !look->ended;
 }
 
-/* That of hybrid_hot, which goes the general way. */
+/* That of hybrid_hot, whose entries may be stale. */
 bool
 hyb_chains_gettuple(IndexScanDesc scan, ScanDirection dir)
 {
+	HybLookUp  *look = scan->opaque;
+
 	while (hyb_amgettuple(scan, dir))
-		if (hyb_chains_take(general_scan(scan)))
+	{
+		if (look->way == HYB_WAY_SHORT)
+		{
+			scan->xs_recheck = true;
 			return true;
-	hyb_chains_rescan(general_scan(scan));
+		}
+		if (hyb_chains_take(look->scan))
+			return true;
+	}
+	if (look->scan != NULL)
+		hyb_chains_rescan(look->scan);
 	return false;
 }
 

@@ -1,6 +1,7 @@
 /*
  * look_up.c
- *		The short way of a look-up: each column of a unique index equals a short value.
+ *		The short way of a look-up: each column of a unique index, or of one of
+ *		hybrid_hot, equals a short value.
  *
  * This is the scan that applications ask for most.  It finds a few TIDs, so it needs
  * no batches, edges, hops, marks or values of a HybScan, and it makes none.  Between
@@ -20,11 +21,15 @@
  *   in the memory that this look-up uses;
  * - all entries found fit HybLookUp, and lie in one leaf of each level.
  *
+ * Entries of hybrid_hot may be stale, and the executor compares the rows with the key:
+ * that is all its general way does for such a scan, too (scan_chains.c).
+ *
  * Otherwise, and where the executor wants more than the next row, the general way
  * (index_scan.c) does it.
  */
 #include "base/compat.h"
 
+#include "access/amapi.h"
 #include "access/relscan.h"
 #include "access/xact.h"
 #include "executor/instrument.h"
@@ -96,7 +101,8 @@ is_plain(IndexScanDesc scan)
 {
 	Form_pg_index form = scan->indexRelation->rd_index;
 
-	return form->indisunique && scan->numberOfKeys == form->indnkeyatts &&
+	return (form->indisunique || HYB_IS_SUMMARIZING(scan->indexRelation)) &&
+		scan->numberOfKeys == form->indnkeyatts &&
 		form->indnatts <= MOST_COLUMNS && !scan->xs_want_itup &&
 		scan->parallel_scan == NULL && scan->ignore_killed_tuples &&
 		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot) &&
@@ -113,7 +119,7 @@ encode_keys(IndexScanDesc scan)
 		return false;
 	desc = memory.ix.desc;
 	Assert(scan->numberOfKeys == desc->nkeys && memory.ix.context == memory.context);
-	if (!desc->all_mem || desc->truncated)
+	if (!desc->all_mem || desc->truncated || desc->chains != desc->plain)
 		return false;
 	Assert(desc->exact && desc->pure == HYB_PURE);
 	memory.key.len = 0;
@@ -260,10 +266,15 @@ find_in_log(const HybVersion *version, uint64 hash, HybLookUp *look)
 	return LOOK_UP_DONE;
 }
 
-/* The general way may take over, and returns entries in the order of their TIDs. */
+/*
+ * The general way may take over, and returns entries in the order of their TIDs.  Several
+ * runs may have an entry of hybrid_hot, which comes once.
+ */
 static inline void
 sort_items(HybLookUp *look)
 {
+	int			n = 0;
+
 	for (int i = 1; i < look->n; i++)
 	{
 		HybLookUpItem item = look->items[i];
@@ -276,6 +287,12 @@ sort_items(HybLookUp *look)
 		}
 		look->items[place] = item;
 	}
+	if (!memory.ix.desc->chains)
+		return;
+	for (int i = 0; i < look->n; i++)
+		if (n == 0 || !ItemPointerEquals(&look->items[n - 1].tid, &look->items[i].tid))
+			look->items[n++] = look->items[i];
+	look->n = n;
 }
 
 /* For an insertion of the same key. */
@@ -299,7 +316,8 @@ find_key(HybLookUp *look)
 	uint64		gate = 0;
 	LookUpResult result;
 	int			nstatic;
-	bool		noting = hyb_found_key_begin(ix, &memory.key, key.hash);
+	bool		noting = ix->rel->rd_index->indisunique &&
+		hyb_found_key_begin(ix, &memory.key, key.hash);
 
 	Assert(hyb_key_has_one_form(ix->desc, key.bytes, key.len));
 	memset(&memory.counts, 0, sizeof(HybScanCounts));

@@ -234,6 +234,19 @@ test_others(void)
 	facts.tombstones = 0;
 	CHECK(!hyb_policy_compact(&facts, 1000, 1000), "no tombstones");
 
+	facts.settled_tids = 800000;
+	CHECK(!hyb_policy_stale(&facts) && !hyb_policy_settle(&facts, 0), "entries without chains");
+	facts.chains = true;
+	CHECK(!hyb_policy_stale(&facts), "few stale entries");
+	facts.frozen_entries = 120001;
+	CHECK(hyb_policy_stale(&facts), "stale entries");
+	facts.frozen_entries = 0;
+	CHECK(!hyb_policy_settle(&facts, 840000), "few for VACUUM");
+	facts.active_entries = 8001;
+	CHECK(hyb_policy_settle(&facts, 840000), "many for VACUUM");
+	facts.active_entries = 0;
+	facts.chains = false;
+
 	CHECK(hyb_policy_join(&facts, 0.74), "empty leaves");
 	CHECK(!hyb_policy_join(&facts, 0.75), "full leaves");
 	facts.leaves = 7;
