@@ -173,6 +173,8 @@ REINDEX INDEX CONCURRENTLY hot_k;
 REINDEX INDEX CONCURRENTLY hot_part;
 SELECT * FROM hot_same();
 CREATE INDEX CONCURRENTLY hot_ck ON hot USING hybrid_hot (k DESC NULLS LAST, id);
+-- validation inserts each row again, and finds the entries of the build
+SELECT static_entries > 0 AS built, dynamic_entries FROM hybrid_index_stats('hot_ck');
 SELECT hot_paths('SELECT id, k FROM hot WHERE k BETWEEN 5 AND 300 ORDER BY k DESC NULLS LAST, id');
 SELECT hybrid_index_check(i::regclass, true) FROM unnest('{hot_k,hot_part,hot_expr,hot_ck}'::text[]) i;
 SELECT indexrelid::regclass, indisvalid, indcheckxmin FROM pg_index WHERE indrelid = 'hot'::regclass ORDER BY indexrelid::regclass::text;

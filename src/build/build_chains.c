@@ -7,8 +7,8 @@
  * mark it.  Here each version that is not dead to all gets an entry, so the index serves
  * each snapshot at once.  Versions of a chain with equal keys share one.
  *
- * CREATE INDEX CONCURRENTLY takes what a snapshot sees.  Later its validation adds the
- * entries of all rows again: of a chain the old key may be here, and the new one not.
+ * CREATE INDEX CONCURRENTLY takes what a snapshot sees.  Later its validation inserts all
+ * rows again: of a chain the old key may be here, and the new one not.
  */
 #include "base/compat.h"
 

@@ -18,6 +18,7 @@
 #include "key/encoded.h"
 #include "merge/merge.h"
 #include "nodes/execnodes.h"
+#include "run/run.h"
 #include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -280,6 +281,49 @@ begin_check(HybIndex *ix, HybUniqueRow *row, HybUniqueTicket *ticket)
 		hyb_gather_before_check(RelationGetRelid(ix->rel), ticket);
 }
 
+/*
+ * Has a level the entry?  In an index that is not valid it stays there, since merges drop
+ * nothing and no scan leaves hints.
+ */
+static bool
+levels_hold(HybIndex *ix, const HybEntry *entry)
+{
+	HybPos		at = hyb_pos_at(ix->desc, entry->bytes, entry->keylen, entry->tid);
+	HybPos		low = hyb_pos_below(&at);
+	HybPos		high = hyb_pos_above(&at);
+	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = 1};
+	HybFetched	found = {0};
+	HybVersion	version;
+	bool		current;
+	bool		hold;
+
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		hyb_version_capture(ix, &version);
+		current = true;
+		hold = false;
+		for (int i = 0; i < version.nlevels && current && !hold; i++)
+		{
+			current = hyb_run_fetch(ix, &version, i, &fetch, &found);
+			hold = current && found.nitems > 0;
+		}
+	} while (!current);
+	hyb_fetched_free(&found);
+	return hold;
+}
+
+/*
+ * Is an entry of hybrid_hot there already?  Validation of CREATE INDEX CONCURRENTLY
+ * inserts all rows again, most of which the build has seen.
+ */
+static bool
+has_entry(HybIndex *ix, Relation heap, HybEntry *entry)
+{
+	return hyb_chain_enter(ix, heap, &entry->tid, entry->bytes, entry->keylen) ||
+		(!ix->rel->rd_index->indisvalid && levels_hold(ix, entry));
+}
+
 /* So many parameters because the server calls it with them. */
 bool
 hyb_aminsert(Relation index, Datum *values, bool *isnull,
@@ -311,8 +355,7 @@ hyb_aminsert(Relation index, Datum *values, bool *isnull,
 	entry.tid = *heap_tid;
 	Assert(ItemPointerIsValid(heap_tid) && entry.keylen > 0 && entry.keylen <= entry.len);
 	hyb_check_entry_size(ix, heap, values, isnull, state->entry.len, heap_tid);
-	if (ix->desc->chains &&
-		hyb_chain_enter(ix, heap, &entry.tid, entry.bytes, entry.keylen))
+	if (ix->desc->chains && has_entry(ix, heap, &entry))
 	{
 		hyb_serializable_insertion(ix, heap, &entry);
 		return true;

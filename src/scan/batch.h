@@ -22,11 +22,11 @@
 #define HYB_SCAN_LOG_LIMIT	64
 #define HYB_SCAN_STATIC_LIMIT	128
 
-/* The same of entries some of whose keys may have to be read from the table. */
+/*
+ * The same of entries some of whose keys may have to be read from the table; and of
+ * hybrid_hot backward, where items are put together at once, with their rows.
+ */
 #define HYB_SCAN_RAW_LIMIT		32
-
-/* The same of entries of hybrid_hot, backward. */
-#define HYB_SCAN_CHAINS_LIMIT	32
 
 /*
  * Items and TIDs that there is room for from the start, as most scans of

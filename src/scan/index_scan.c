@@ -239,18 +239,12 @@ begin_range(HybScan *so, bool forward)
 		hyb_log_count(so->ix, HYB_INDEX_ONLY_SCANS);
 	mode->log_limit = HYB_SCAN_LOG_LIMIT;
 	mode->probe = hyb_filter_try(so->ix, hyb_scan_asker(&so->keys));
-	if (so->ix->desc->truncated && !mode->whole_leaves)
+	if (!mode->whole_leaves &&
+		(so->ix->desc->truncated || (so->ix->desc->chains && !forward)))
 		mode->static_limit = HYB_SCAN_RAW_LIMIT;
 	else
 		mode->static_limit = mode->whole_leaves || so->keys.hop_last >= 0 ?
 			HYB_LEAF_MAX_ITEMS : HYB_SCAN_STATIC_LIMIT;
-
-	/*
-	 * backward, items are put together at once: that costs more with their
-	 * rows
-	 */
-	if (so->ix->desc->chains && !forward)
-		mode->static_limit = Min(mode->static_limit, HYB_SCAN_CHAINS_LIMIT);
 }
 
 /*
