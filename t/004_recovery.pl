@@ -22,15 +22,18 @@ hybridindex.merge_step_pages = 1
 EOF
 my $primary = new_node('primary', "${conf}hybridindex.merge_floor = 1000000\n",
 	allows_streaming => 1, has_archiving => 1);
+my $hot = $primary->pg_version < 16 ? 'hybrid' : 'hybrid_hot';
 $primary->safe_psql('postgres', <<EOF);
-CREATE TABLE t (id int, k int8, s text COLLATE "C");
+CREATE TABLE t (id int, k int8, s text COLLATE "C", u int) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX t_id ON t USING hybrid (id);
 CREATE INDEX t_k ON t USING hybrid (k) INCLUDE (id);
 CREATE INDEX t_s ON t USING hybrid (s, k DESC);
 CREATE INDEX t_f ON t USING hybrid (s text_hope_ops, id) WITH (filter = 'surf');
+CREATE INDEX t_u ON t USING $hot (u);
 CREATE SEQUENCE ids;
 CREATE FUNCTION fill(n int) RETURNS void LANGUAGE sql AS \$\$
-	INSERT INTO t SELECT nextval('ids'), floor((random() - 0.5) * 1e18)::int8, md5(random()::text) FROM generate_series(1, n)
+	INSERT INTO t SELECT nextval('ids'), floor((random() - 0.5) * 1e18)::int8, md5(random()::text), random() * 1000 FROM generate_series(1, n);
+	UPDATE t SET u = random() * 1000 WHERE id % 31 = n % 31;
 \$\$;
 SELECT fill(8000);
 SELECT hybrid_merge('t_id'), hybrid_merge('t_k'), hybrid_merge('t_s');
@@ -39,8 +42,9 @@ my %queries = (
 	'SELECT s FROM t WHERE id BETWEEN 100 AND 3000' => 'index bitmap',
 	'SELECT k, id FROM t WHERE k > 0' => 'index only bitmap',
 	'SELECT id FROM t WHERE s >= \'a\' AND s < \'c\'' => 'index bitmap',
-	'SELECT s, k FROM t ORDER BY s, k DESC' => 'order_only');
-my $merge = "SELECT hybrid_merge('t_s'), hybrid_merge('t_k'), hybrid_merge('t_id'), hybrid_merge('t_f');";
+	'SELECT s, k FROM t ORDER BY s, k DESC' => 'order_only',
+	'SELECT id FROM t WHERE u BETWEEN 200 AND 300' => 'index bitmap');
+my $merge = "SELECT hybrid_merge('t_s'), hybrid_merge('t_k'), hybrid_merge('t_id'), hybrid_merge('t_f'), hybrid_merge('t_u');";
 
 # ---- a backup under load, and targets inside merges ----
 my @load = (start_psql($primary, "SELECT fill(300);\nDELETE FROM t WHERE id % 37 = (random() * 36)::int;\n" x 400),
@@ -53,7 +57,7 @@ DECLARE
 	found int := 0;
 BEGIN
 	FOR try IN 1 .. 10000 LOOP
-		IF (SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id,t_f}'::regclass[]) i, hybrid_index_stats(i)) THEN
+		IF (SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id,t_f,t_u}'::regclass[]) i, hybrid_index_stats(i)) THEN
 			INSERT INTO target SELECT pg_current_wal_insert_lsn();
 			found := found + 1;
 			EXIT WHEN found = 3;
@@ -101,7 +105,7 @@ foreach my $target (@targets)
 	$node->append_conf('postgresql.conf', "recovery_target_lsn = '$target'\nrecovery_target_action = 'promote'\nrecovery_target_timeline = 'current'\narchive_mode = off\n");
 	$node->start;
 	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
-	$in_merge += $node->safe_psql('postgres', "SELECT bool_or(merge_running)::int FROM unnest('{t_s,t_k,t_id,t_f}'::regclass[]) i, hybrid_index_stats(i)");
+	$in_merge += $node->safe_psql('postgres', "SELECT bool_or(merge_running)::int FROM unnest('{t_s,t_k,t_id,t_f,t_u}'::regclass[]) i, hybrid_index_stats(i)");
 	same_answers($node, "recovered to moment $n", \%queries, ['t']);
 	$node->safe_psql('postgres', "SELECT fill(500); DELETE FROM t WHERE id % 11 = 3; $merge");
 	$node->safe_psql('postgres', 'VACUUM t');
@@ -131,7 +135,7 @@ $cascade->append_conf('postgresql.conf', "recovery_target_timeline = 'latest'\n"
 $cascade->start;
 
 my $session = start_psql($primary, "SELECT fill(1000);\n$merge\n" x 500);
-$primary->poll_query_until('postgres', "SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id,t_f}'::regclass[]) i, hybrid_index_stats(i)");
+$primary->poll_query_until('postgres', "SELECT bool_or(merge_running) FROM unnest('{t_s,t_k,t_id,t_f,t_u}'::regclass[]) i, hybrid_index_stats(i)");
 usleep(20_000);
 $primary->stop('immediate');
 finish_psql($session);
