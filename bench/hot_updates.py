@@ -18,8 +18,7 @@ all processes of the server, merges included, WAL, and the share of HOT updates.
 the sizes of last_seen's index and of the others.  At the end come medians of the rounds'
 last parts, and their ratios to btree.
 
-With --growth, instead: sizes of hot's index on last_seen, minute by minute, of --rows
-rows and of 1000.
+With --growth, instead: sizes of hot's index on last_seen, minute by minute.
 
 With --reads, instead: CPU time of statements by hot's index, and by one of hybrid that is
 made of the same table for it.  Both take turns --rounds times.  The statements are a
@@ -179,20 +178,19 @@ def compare_reads(server, options, when):
 
 
 def grow(server, options):
-    for rows in (options.rows, 1000):
-        load(server, rows, "hot")
-        size = "SELECT pg_relation_size('%s.t_last_seen') / 1e6, " % SCHEMA
-        entries = "static_entries, dynamic_entries, merges FROM hybrid_index_stats('%s.t_last_seen')" % SCHEMA
-        server.psql("CREATE INDEX t_btree ON {0}.t (last_seen); DROP INDEX {0}.t_last_seen".format(SCHEMA))
-        fresh = float(server.value("SELECT pg_relation_size('%s.t_btree') / 1e6" % SCHEMA))
-        server.psql("CREATE INDEX t_last_seen ON {0}.t USING hybrid_hot (last_seen); DROP INDEX {0}.t_btree".format(SCHEMA))
-        print("%d rows: btree, fresh, takes %.2f MB" % (rows, fresh))
-        for minute in range(1, options.growth + 1):
-            done = server.pgbench(SCHEMA, [(UPDATE, 1)], 60, options.clients, {"rows": rows}, minute)[0]["transactions"]
-            print("minute %d, %d updates: %.2f MB, %.0f static and %.0f dynamic entries, %.0f merges" % (
-                (minute, done) + tuple(numbers(server, size + entries))), flush=True)
-        if options.reads and rows == options.rows:
-            compare_reads(server, options, "after %d minutes" % options.growth)
+    load(server, options.rows, "hot")
+    size = "SELECT pg_relation_size('%s.t_last_seen') / 1e6, " % SCHEMA
+    entries = "static_entries, dynamic_entries, merges FROM hybrid_index_stats('%s.t_last_seen')" % SCHEMA
+    server.psql("CREATE INDEX t_btree ON {0}.t (last_seen); DROP INDEX {0}.t_last_seen".format(SCHEMA))
+    fresh = float(server.value("SELECT pg_relation_size('%s.t_btree') / 1e6" % SCHEMA))
+    server.psql("CREATE INDEX t_last_seen ON {0}.t USING hybrid_hot (last_seen); DROP INDEX {0}.t_btree".format(SCHEMA))
+    print("%d rows: btree, fresh, takes %.2f MB" % (options.rows, fresh))
+    for minute in range(1, options.growth + 1):
+        done = server.pgbench(SCHEMA, [(UPDATE, 1)], 60, options.clients, {"rows": options.rows}, minute)[0]["transactions"]
+        print("minute %d, %d updates: %.2f MB, %.0f static and %.0f dynamic entries, %.0f merges" % (
+            (minute, done) + tuple(numbers(server, size + entries))), flush=True)
+    if options.reads:
+        compare_reads(server, options, "after %d minutes" % options.growth)
 
 
 def main():
