@@ -186,6 +186,53 @@ SELECT v FROM look WHERE v = 40 AND w = 0;
 CREATE UNIQUE INDEX look_hope ON look USING hybrid ((s || '!') text_hope_ops);
 SELECT v FROM look WHERE s || '!' = 'key 48!';
 SELECT count(*) FROM look WHERE w = 0;
+-- indexes that are not unique: keys of some rows, of more than a look-up keeps, and of NULL
+CREATE TABLE look_some (k int, m int, v int) WITH (autovacuum_enabled = off);
+INSERT INTO look_some SELECT i / 3, i % 7, i FROM generate_series(0, 2999) i;
+CREATE INDEX look_some_k ON look_some USING hybrid (k DESC);
+CREATE INDEX look_some_m ON look_some USING hybrid (m, k);
+INSERT INTO look_some SELECT i, i % 7, 10000 + i FROM generate_series(1, 1000, 2) i;
+INSERT INTO look_some SELECT 600, i, 20000 + i FROM generate_series(1, 5) i;
+INSERT INTO look_some VALUES (NULL, 1, -1);
+DELETE FROM look_some WHERE v % 11 = 3;
+CREATE FUNCTION look_some() RETURNS TABLE (rows bigint, "right" bigint, backward bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	c refcursor;
+	got look_some;
+BEGIN
+	rows := 0; "right" := 0; backward := 0;
+	FOR i IN 0 .. 1000 LOOP
+		FOR got IN SELECT * FROM look_some WHERE k = i LOOP
+			rows := rows + 1;
+			"right" := "right" + (got.k = i)::int;
+		END LOOP;
+		OPEN c SCROLL FOR SELECT * FROM look_some WHERE k = i;
+		MOVE FORWARD ALL FROM c;
+		LOOP
+			FETCH PRIOR FROM c INTO got;
+			EXIT WHEN NOT FOUND;
+			backward := backward + 1;
+		END LOOP;
+		CLOSE c;
+		-- two columns, in between
+		PERFORM v FROM look_some WHERE m = i % 7 AND k = i;
+	END LOOP;
+	RETURN NEXT;
+END $$;
+SELECT * FROM look_some();
+SELECT count(*) FROM look_some WHERE k IS NOT NULL;
+SELECT hybrid_merge('look_some_k') IS NOT NULL;
+UPDATE look_some SET v = v + 1, k = k + 0 WHERE k % 5 = 0;
+SELECT * FROM look_some();
+SELECT v FROM look_some WHERE k IS NULL;
+-- a merge join marks its place
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SELECT count(*) FROM look_some a JOIN look_some b ON a.k = b.k WHERE a.k = 600 AND b.k = 600;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+SELECT count(hybrid_index_check(i, true)) FROM unnest('{look_some_k,look_some_m}'::regclass[]) i;
+DROP TABLE look_some;
 -- serializable transactions and sessions that have gathered rows
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT v FROM look WHERE id = 48;

@@ -11,7 +11,7 @@
 
 #include "leaf/leaf.h"
 #include "log/log.h"
-#include "scan/conditions.h"
+#include "scan/keys/conditions.h"
 
 /* ---- what was read ---- */
 

@@ -1,7 +1,6 @@
 /*
  * look_up.c
- *		The short way of a look-up: each column of a unique index, or of one of
- *		hybrid_hot, equals a short value.
+ *		The short way of a look-up: each column of an index equals a short value.
  *
  * This is the scan that applications ask for most.  It finds a few TIDs, so it needs
  * no batches, edges, hops, marks or values of a HybScan, and it makes none.  Between
@@ -29,7 +28,6 @@
  */
 #include "base/compat.h"
 
-#include "access/amapi.h"
 #include "access/relscan.h"
 #include "access/xact.h"
 #include "executor/instrument.h"
@@ -58,8 +56,16 @@ typedef enum LookUpResult
 {
 	LOOK_UP_DONE,
 	LOOK_UP_AGAIN,				/* the version is not current */
-	LOOK_UP_GENERAL				/* the general way has to do it */
+	LOOK_UP_GENERAL,			/* the general way has to do it */
+	LOOK_UP_MANY				/* the same: there are too many entries, or
+								 * the index has other keys */
 } LookUpResult;
+
+/*
+ * Look-ups of an index that is not unique, after LOOK_UP_MANY, that go the general way
+ * at once: its keys may all be like that.
+ */
+#define SKIPPED		15
 
 /* What look-ups of a backend use, one after the other. */
 typedef struct LookUpMemory
@@ -78,6 +84,11 @@ typedef struct LookUpMemory
 	HybDescent	descent;
 	HybLeaf		leaf;
 	HybFetched	log;
+	struct
+	{
+		Oid			index;
+		int			skips;		/* look-ups to come that are skipped */
+	}			many[16];		/* by the low bits of the index */
 } LookUpMemory;
 
 static LookUpMemory memory;
@@ -101,8 +112,7 @@ is_plain(IndexScanDesc scan)
 {
 	Form_pg_index form = scan->indexRelation->rd_index;
 
-	return (form->indisunique || HYB_IS_SUMMARIZING(scan->indexRelation)) &&
-		scan->numberOfKeys == form->indnkeyatts &&
+	return scan->numberOfKeys == form->indnkeyatts &&
 		form->indnatts <= MOST_COLUMNS && !scan->xs_want_itup &&
 		scan->parallel_scan == NULL && scan->ignore_killed_tuples &&
 		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot) &&
@@ -207,7 +217,9 @@ find_in_level(const HybVersion *version, int level, HybLookUp *look)
 	if (descent->probed)
 		hyb_filter_note(ix, HYB_ASK_POINT, level,
 						n > 0 ? HYB_PROBE_HIT : HYB_PROBE_FALSE_POSITIVE);
-	if ((end_row == leaf->nrows && !descent->last) || n > HYB_LOOK_UP_ITEMS - look->n)
+	if (n > HYB_LOOK_UP_ITEMS - look->n)
+		result = LOOK_UP_MANY;
+	else if (end_row == leaf->nrows && !descent->last)
 		result = LOOK_UP_GENERAL;
 	else if (n > 0)
 		add_items(first, n, look);
@@ -252,7 +264,7 @@ find_in_log(const HybVersion *version, uint64 hash, HybLookUp *look)
 	if (!hyb_log_fetch(&memory.ix, version, &fetch, log))
 		return LOOK_UP_AGAIN;
 	if (!log->complete || log->nitems > HYB_LOOK_UP_ITEMS - look->n)
-		return LOOK_UP_GENERAL;
+		return LOOK_UP_MANY;
 	for (int i = 0; i < log->nitems; i++)
 	{
 		HybLookUpItem *item = &look->items[look->n++];
@@ -306,7 +318,7 @@ keep_found(const HybLookUp *look)
 		tids[i] = look->items[i].tid;
 }
 
-static bool
+static LookUpResult
 find_key(HybLookUp *look)
 {
 	HybIndex   *ix = &memory.ix;
@@ -332,8 +344,8 @@ find_key(HybLookUp *look)
 		if (result == LOOK_UP_DONE)
 			result = find_in_log(&version, key.hash, look);
 	} while (result == LOOK_UP_AGAIN);
-	if (result == LOOK_UP_GENERAL)
-		return false;
+	if (result != LOOK_UP_DONE)
+		return result;
 	/* the fetch from the log has found the version current */
 	look->counts.hot_hits += hot == HYB_HOT_HIT;
 	look->counts.filter_checks += memory.counts.filter_checks;
@@ -343,28 +355,51 @@ find_key(HybLookUp *look)
 	sort_items(look);
 	if (noting)
 		keep_found(look);
-	return true;
+	return LOOK_UP_DONE;
+}
+
+/* Look-ups of an index that are still to be skipped. */
+static inline int *
+skips_of(Relation index)
+{
+	Oid			id = RelationGetRelid(index);
+	int			place = id % lengthof(memory.many);
+
+	if (memory.many[place].index != id)
+	{
+		memory.many[place].index = id;
+		memory.many[place].skips = 0;
+	}
+	return &memory.many[place].skips;
 }
 
 bool
 hyb_look_up(IndexScanDesc scan, HybLookUp *look)
 {
+	bool		unique = scan->indexRelation->rd_index->indisunique;
 	MemoryContext old;
-	bool		found;
+	LookUpResult result;
 
 	if (!is_plain(scan))
 		return false;
+	if (!unique && *skips_of(scan->indexRelation) > 0)
+	{
+		--*skips_of(scan->indexRelation);
+		return false;
+	}
 	/* may append entries, and merge */
 	hyb_gather_before_read(RelationGetRelid(scan->indexRelation));
 	if (memory.context == NULL)
 		memory.context = AllocSetContextCreate(TopMemoryContext, "hybrid look-up",
 											   ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(memory.context);
-	found = encode_keys(scan) && find_key(look);
+	result = encode_keys(scan) ? find_key(look) : LOOK_UP_MANY;
 	if (unlikely(memory.log.items_alloc > KEPT_ITEMS))
 		hyb_fetched_free(&memory.log);
 	MemoryContextSwitchTo(old);
-	if (!found)
+	if (result == LOOK_UP_MANY && !unique)
+		*skips_of(scan->indexRelation) = SKIPPED;
+	if (result != LOOK_UP_DONE)
 		return false;
 	pgstat_count_index_scan(scan->indexRelation);
 	HYB_COUNT_SEARCH(scan);

@@ -4,7 +4,7 @@
  *
  * A HybScan has three parts:
  *
- * - HybScanKeys: what is asked (scan/conditions.h).
+ * - HybScanKeys: what is asked (scan/keys/conditions.h).
  * - HybScanMode: how the scan reads (scan/batch.h).
  * - HybScanBatch: what was read (scan/batch.h).
  *

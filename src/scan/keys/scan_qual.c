@@ -25,7 +25,7 @@
 #include "access/nbtree.h"
 #include "access/stratnum.h"
 #include "base/memory.h"
-#include "scan/conditions.h"
+#include "scan/keys/conditions.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"

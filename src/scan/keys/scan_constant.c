@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "catalog/pg_type.h"
 #include "key/key.h"
-#include "scan/conditions.h"
+#include "scan/keys/conditions.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 

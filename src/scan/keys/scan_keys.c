@@ -20,7 +20,7 @@
 #include "base/compat.h"
 
 #include "access/stratnum.h"
-#include "scan/conditions.h"
+#include "scan/keys/conditions.h"
 #include "utils/array.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"

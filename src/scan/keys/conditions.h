@@ -1,6 +1,6 @@
 /*
  * conditions.h
- *		What a scan asks; private to this folder.
+ *		What a scan asks: constants, columns, qualifiers, ranges.
  *
  * The scan keys become a range [start, end) of the index, or several if equality
  * arrays are among them, and qualifiers for what the range does not guarantee.
