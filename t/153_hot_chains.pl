@@ -91,6 +91,44 @@ SKIP:
 	$node->safe_psql('postgres', "ALTER INDEX t_k2 RENAME TO t_k; SELECT hybrid_merge('t_k')");
 	is(found('k = 5000'), '9:5000', '... after a merge as well');
 	is(check(), 0, 'the index is right');
+
+	# ---- a statement that began before the index was valid inserts after that ----
+
+	# It has read the index's description, and waits for a row in another block.
+	$node->safe_psql('postgres', <<EOF);
+DROP TABLE t;
+CREATE TABLE t (id int PRIMARY KEY, k int) WITH (fillfactor = 40, autovacuum_enabled = off);
+INSERT INTO t SELECT i, 1000 + i FROM generate_series(1, 1000) i;
+UPDATE t SET k = 1 WHERE id = 1000;
+VACUUM t;
+EOF
+	my $old = $node->background_psql('postgres');
+	$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+	$build = start_psql($node, 'CREATE INDEX CONCURRENTLY t_k ON t USING hybrid_hot (k);');
+	wait_for($node, 'validated', "SELECT count(*) = 1 FROM pg_stat_progress_create_index WHERE phase = 'waiting for old snapshots'");
+	$node->safe_psql('postgres', 'UPDATE t SET k = 2 WHERE id = 1000; UPDATE t SET k = k + 10000 WHERE id BETWEEN 400 AND 900');
+	my $locker = $node->background_psql('postgres');
+	$locker->query_safe('BEGIN; SELECT FROM t WHERE id = 1 FOR UPDATE');
+	my $late = start_psql($node, <<EOF);
+UPDATE t SET k = k + 1 WHERE id = 500;
+SET enable_indexscan = off;
+SET enable_bitmapscan = off;
+UPDATE t SET k = CASE id WHEN 1000 THEN 1 ELSE k + 1 END WHERE id IN (1, 1000);
+EOF
+	wait_for($node, 'it waits', "SELECT count(*) > 0 FROM pg_locks WHERE locktype IN ('transactionid', 'tuple') AND NOT granted");
+	$old->quit;
+	ok(finish_psql($build), 'an index becomes valid beside a statement') or diag($build->{err});
+	$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP off, TRUNCATE off) t');
+	attach_point($node, 'step-written');
+	$merge = start_psql($node, "SELECT hybrid_merge('t_k');");
+	ok(held_at($node, 'step-written', $merge), 'a merge has read the chains');
+	$locker->query_safe('COMMIT');
+	$locker->quit;
+	ok(finish_psql($late), 'the statement ends') or diag($late->{err});
+	release_point($node, 'step-written');
+	ok(finish_psql($merge), 'the merge ends') or diag($merge->{err});
+	is(found('k = 1'), '1000:1', 'a row that the statement has inserted is found');
+	is(check(), 0, 'the index is right');
 }
 
 # ---- an old snapshot, and an index that is made later ----

@@ -19,6 +19,7 @@
 #include "merge/merge.h"
 #include "nodes/execnodes.h"
 #include "run/run.h"
+#include "storage/lmgr.h"
 #include "store/handle.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -281,10 +282,7 @@ begin_check(HybIndex *ix, HybUniqueRow *row, HybUniqueTicket *ticket)
 		hyb_gather_before_check(RelationGetRelid(ix->rel), ticket);
 }
 
-/*
- * Has a level the entry?  In an index that is not valid it stays there, since merges drop
- * nothing and no scan leaves hints.
- */
+/* Has a level the entry? */
 static bool
 levels_hold(HybIndex *ix, const HybEntry *entry)
 {
@@ -314,14 +312,19 @@ levels_hold(HybIndex *ix, const HybEntry *entry)
 }
 
 /*
- * Is an entry of hybrid_hot there already?  Validation of CREATE INDEX CONCURRENTLY
- * inserts all rows again, most of which the build has seen.
+ * Is an entry of hybrid_hot there already, and stays?  Validation of CREATE INDEX
+ * CONCURRENTLY inserts all rows again, most of which the build has seen.  What it finds in
+ * a level stays, since merges drop nothing before the index is valid, and it becomes valid
+ * after that.  Other sessions may not know yet that it is, so only the session that
+ * validates asks: the one with this lock of the table.
  */
 static bool
 has_entry(HybIndex *ix, Relation heap, HybEntry *entry)
 {
 	return hyb_chain_enter(ix, heap, &entry->tid, entry->bytes, entry->keylen) ||
-		(!ix->rel->rd_index->indisvalid && levels_hold(ix, entry));
+		(!ix->rel->rd_index->indisvalid &&
+		 CheckRelationLockedByMe(heap, ShareUpdateExclusiveLock, false) &&
+		 levels_hold(ix, entry));
 }
 
 /* So many parameters because the server calls it with them. */

@@ -299,7 +299,8 @@ hyb_merge_request_settling(HybIndex *ix, double rows)
 	HybMetaPage copy;
 	HybMergeFacts facts;
 
-	if (!ix->desc->chains)
+	/* nothing is dropped before the index is valid */
+	if (!ix->desc->chains || !ix->rel->rd_index->indisvalid)
 		return;
 	hyb_meta_copy(ix, &copy);
 	hyb_merge_facts_of_meta(ix, &copy, &facts);
