@@ -478,15 +478,10 @@ static_holds(HybCheck *check, const HybPos *pos)
 static bool
 trees_hold(HybCheck *check, const HybPos *pos)
 {
-	HybPos		low = hyb_pos_below(pos);
-	HybPos		high = hyb_pos_above(pos);
-	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = 1};
-	HybFetched	batch = {0};
-	bool		found = hyb_run_fetch(check->ix, check->version, HYB_RUN_LOG, &fetch,
-									  &batch) && batch.nitems > 0;
+	bool		holds;
 
-	hyb_fetched_free(&batch);
-	return found;
+	(void) hyb_run_holds(check->ix, check->version, HYB_RUN_LOG, pos, &holds);
+	return holds;
 }
 
 /* Of hybrid_hot: has no row version of its chain its key? */

@@ -287,10 +287,6 @@ static bool
 levels_hold(HybIndex *ix, const HybEntry *entry)
 {
 	HybPos		at = hyb_pos_at(ix->desc, entry->bytes, entry->keylen, entry->tid);
-	HybPos		low = hyb_pos_below(&at);
-	HybPos		high = hyb_pos_above(&at);
-	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = 1};
-	HybFetched	found = {0};
 	HybVersion	version;
 	bool		current;
 	bool		hold;
@@ -302,21 +298,17 @@ levels_hold(HybIndex *ix, const HybEntry *entry)
 		current = true;
 		hold = false;
 		for (int i = 0; i < version.nlevels && current && !hold; i++)
-		{
-			current = hyb_run_fetch(ix, &version, i, &fetch, &found);
-			hold = current && found.nitems > 0;
-		}
+			current = hyb_run_holds(ix, &version, i, &at, &hold);
 	} while (!current);
-	hyb_fetched_free(&found);
 	return hold;
 }
 
 /*
- * Is an entry of hybrid_hot there already, and stays?  Validation of CREATE INDEX
- * CONCURRENTLY inserts all rows again, most of which the build has seen.  What it finds in
- * a level stays, since merges drop nothing before the index is valid, and it becomes valid
- * after that.  Other sessions may not know yet that it is, so only the session that
- * validates asks: the one with this lock of the table.
+ * Is the entry of hybrid_hot there already, and will it stay?  Validation of CREATE INDEX
+ * CONCURRENTLY inserts all rows again, and the build has made entries for most of them.
+ * An entry that validation finds in a level stays: merges drop nothing before the index
+ * is valid, and it becomes valid after validation.  Other sessions may not know yet that
+ * it is valid.  So only the session that validates asks: it has this lock of the table.
  */
 static bool
 has_entry(HybIndex *ix, Relation heap, HybEntry *entry)

@@ -166,6 +166,21 @@ hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 	return current && hyb_version_is_current(ix, version);
 }
 
+bool
+hyb_run_holds(HybIndex *ix, const HybVersion *version, int run, const HybPos *pos,
+			  bool *holds)
+{
+	HybPos		low = hyb_pos_below(pos);
+	HybPos		high = hyb_pos_above(pos);
+	HybFetch	fetch = {.lo = &low,.hi = &high,.limit = 1};
+	HybFetched	batch = {0};
+	bool		current = hyb_run_fetch(ix, version, run, &fetch, &batch);
+
+	*holds = current && batch.nitems > 0;
+	hyb_fetched_free(&batch);
+	return current;
+}
+
 /* Order of the next entries of two runs. */
 static int
 compare_sources(const HybIndex *ix, const HybRunSource *a, const HybRunSource *b)

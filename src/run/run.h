@@ -34,6 +34,13 @@ extern bool hyb_run_fetch(HybIndex *ix, const HybVersion *version, int run,
 						  const HybFetch *fetch, HybFetched *batch);
 
 /*
+ * Has a run a live entry at this position (key and TID)?  Returns false if `version` is no
+ * longer current.
+ */
+extern bool hyb_run_holds(HybIndex *ix, const HybVersion *version, int run,
+						  const HybPos *pos, bool *holds);
+
+/*
  * The runs of a version from a level on, the log as the last one, read as one
  * sequence of entries.
  */

@@ -57,14 +57,12 @@ typedef enum LookUpResult
 	LOOK_UP_DONE,
 	LOOK_UP_AGAIN,				/* the version is not current */
 	LOOK_UP_GENERAL,			/* the general way has to do it */
-	LOOK_UP_MANY				/* the same: there are too many entries, or
-								 * the index has other keys */
+	LOOK_UP_SKIP				/* the same, and most likely for the next
+								 * look-ups of the index: there are too many
+								 * entries, or it is not an index for this */
 } LookUpResult;
 
-/*
- * Look-ups of an index that is not unique, after LOOK_UP_MANY, that go the general way
- * at once: its keys may all be like that.
- */
+/* Look-ups of an index that is not unique, after LOOK_UP_SKIP, that are not tried. */
 #define SKIPPED		15
 
 /* What look-ups of a backend use, one after the other. */
@@ -88,7 +86,7 @@ typedef struct LookUpMemory
 	{
 		Oid			index;
 		int			skips;		/* look-ups to come that are skipped */
-	}			many[16];		/* by the low bits of the index */
+	}			skipped[16];	/* by the low bits of the index */
 } LookUpMemory;
 
 static LookUpMemory memory;
@@ -119,18 +117,18 @@ is_plain(IndexScanDesc scan)
 		!IsolationIsSerializable() && !HYB_SNAPSHOTS_EXPIRE();
 }
 
-/* Make the handle, the key and its positions.  Returns false if they are not simple. */
-static bool
+/* Make the handle, the key and its positions, if they are simple. */
+static LookUpResult
 encode_keys(IndexScanDesc scan)
 {
 	const HybKeyDesc *desc;
 
 	if (!hyb_index_make_handle(scan->indexRelation, &memory.ix, sizeof(memory.space)))
-		return false;
+		return LOOK_UP_SKIP;
 	desc = memory.ix.desc;
 	Assert(scan->numberOfKeys == desc->nkeys && memory.ix.context == memory.context);
 	if (!desc->all_mem || desc->truncated || desc->chains != desc->plain)
-		return false;
+		return LOOK_UP_SKIP;
 	Assert(desc->exact && desc->pure == HYB_PURE);
 	memory.key.len = 0;
 	for (int i = 0; i < desc->nkeys; i++)
@@ -138,7 +136,7 @@ encode_keys(IndexScanDesc scan)
 		Datum		value;
 
 		if (!hyb_key_is_simple(desc, i, &scan->keyData[i], &value))
-			return false;
+			return LOOK_UP_GENERAL;
 		hyb_key_encode_column(&desc->cols[i], value, false, &memory.key);
 	}
 	memory.low.key = memory.key.data;
@@ -147,7 +145,7 @@ encode_keys(IndexScanDesc scan)
 	memory.low.tie = HYB_BEFORE;
 	memory.high = memory.low;
 	memory.high.tie = HYB_AFTER;
-	return true;
+	return LOOK_UP_DONE;
 }
 
 /* Take items of the leaf, but for those known to be dead. */
@@ -218,7 +216,7 @@ find_in_level(const HybVersion *version, int level, HybLookUp *look)
 		hyb_filter_note(ix, HYB_ASK_POINT, level,
 						n > 0 ? HYB_PROBE_HIT : HYB_PROBE_FALSE_POSITIVE);
 	if (n > HYB_LOOK_UP_ITEMS - look->n)
-		result = LOOK_UP_MANY;
+		result = LOOK_UP_SKIP;
 	else if (end_row == leaf->nrows && !descent->last)
 		result = LOOK_UP_GENERAL;
 	else if (n > 0)
@@ -264,7 +262,7 @@ find_in_log(const HybVersion *version, uint64 hash, HybLookUp *look)
 	if (!hyb_log_fetch(&memory.ix, version, &fetch, log))
 		return LOOK_UP_AGAIN;
 	if (!log->complete || log->nitems > HYB_LOOK_UP_ITEMS - look->n)
-		return LOOK_UP_MANY;
+		return LOOK_UP_SKIP;
 	for (int i = 0; i < log->nitems; i++)
 	{
 		HybLookUpItem *item = &look->items[look->n++];
@@ -363,45 +361,48 @@ static inline int *
 skips_of(Relation index)
 {
 	Oid			id = RelationGetRelid(index);
-	int			place = id % lengthof(memory.many);
+	int			place = id % lengthof(memory.skipped);
 
-	if (memory.many[place].index != id)
+	if (memory.skipped[place].index != id)
 	{
-		memory.many[place].index = id;
-		memory.many[place].skips = 0;
+		memory.skipped[place].index = id;
+		memory.skipped[place].skips = 0;
 	}
-	return &memory.many[place].skips;
+	return &memory.skipped[place].skips;
 }
 
 bool
 hyb_look_up(IndexScanDesc scan, HybLookUp *look)
 {
-	bool		unique = scan->indexRelation->rd_index->indisunique;
+	Relation	index = scan->indexRelation;
+	int		   *skips = index->rd_index->indisunique ? NULL : skips_of(index);
 	MemoryContext old;
 	LookUpResult result;
 
 	if (!is_plain(scan))
 		return false;
-	if (!unique && *skips_of(scan->indexRelation) > 0)
+	if (skips != NULL && *skips > 0)
 	{
-		--*skips_of(scan->indexRelation);
+		--*skips;
 		return false;
 	}
 	/* may append entries, and merge */
-	hyb_gather_before_read(RelationGetRelid(scan->indexRelation));
+	hyb_gather_before_read(RelationGetRelid(index));
 	if (memory.context == NULL)
 		memory.context = AllocSetContextCreate(TopMemoryContext, "hybrid look-up",
 											   ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(memory.context);
-	result = encode_keys(scan) ? find_key(look) : LOOK_UP_MANY;
+	result = encode_keys(scan);
+	if (result == LOOK_UP_DONE)
+		result = find_key(look);
 	if (unlikely(memory.log.items_alloc > KEPT_ITEMS))
 		hyb_fetched_free(&memory.log);
 	MemoryContextSwitchTo(old);
-	if (result == LOOK_UP_MANY && !unique)
-		*skips_of(scan->indexRelation) = SKIPPED;
+	if (result == LOOK_UP_SKIP && skips != NULL)
+		*skips = SKIPPED;
 	if (result != LOOK_UP_DONE)
 		return false;
-	pgstat_count_index_scan(scan->indexRelation);
+	pgstat_count_index_scan(index);
 	HYB_COUNT_SEARCH(scan);
 	hyb_look_up_assert_valid(look);
 	return true;
@@ -454,7 +455,7 @@ hyb_look_up_kill(IndexScanDesc scan, const HybLookUp *look)
 
 	Assert(look->way == HYB_WAY_SHORT && look->next > 0);
 	/* other look-ups may have used the memory meanwhile */
-	if (encode_keys(scan))
+	if (encode_keys(scan) == LOOK_UP_DONE)
 	{
 		HybHotKey	key = hyb_hot_key(memory.key.data, memory.key.len);
 
