@@ -42,7 +42,7 @@ init_hot_control(void *memory)
 {
 	HybHotControl *control = memory;
 
-	control->tranche = HYB_NEW_TRANCHE("hybrid_hot");
+	control->tranche = HYB_NEW_TRANCHE("hybrid_hot_copies");
 	LWLockInitialize(&control->lock, control->tranche);
 	LWLockInitialize(&control->making, control->tranche);
 	control->handle = DSM_HANDLE_INVALID;
@@ -54,7 +54,7 @@ init_hot_control(void *memory)
 static void
 name_hot_tranche(void)
 {
-	HYB_NAME_TRANCHE(hyb_hot->tranche, "hybrid_hot");
+	HYB_NAME_TRANCHE(hyb_hot->tranche, "hybrid_hot_copies");
 }
 
 const HybSharedPart hyb_hot_part = {
