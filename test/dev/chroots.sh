@@ -5,10 +5,14 @@
 
 chroots_cache=$server_cache/chroots
 
-# Chroots need root, mmdebstrap and the archive's keys.
+# Chroots of SUITE[/ARCHITECTURE]... need root, mmdebstrap, the archive's keys, and of
+# another architecture what finds out whether it can run here.
 require_chroots() {
 	am_root || die "chroots need root"
 	require_program mmdebstrap
+	case $* in
+		*/*) require_program arch-test ;;
+	esac
 	[ -f "$debian_keyring" ] || {
 		missing=" debian-archive-keyring"
 		install_missing
@@ -75,7 +79,7 @@ run_in_chroot() {
 
 cmd_chroot() {
 	[ $# -ge 2 ] || die "usage: ./dev chroot SUITE[/ARCHITECTURE] COMMAND [ARGUMENT...]"
-	require_chroots
+	require_chroots "$1"
 	pack_chroot "$1"
 	shift
 	chroot=$(mktemp -d "$chroots_cache/chroot.XXXXXX")
@@ -88,6 +92,6 @@ cmd_chroot() {
 }
 
 cmd_packages() {
-	require_chroots
+	require_chroots "$@"
 	exec packaging/debian_chroots build/packages "$@"
 }
