@@ -374,6 +374,7 @@ hyb_chain_may_have_key(HybChainReader *reader, const ItemPointerData *root,
 		return hyb_chain_has_key(reader, root, key, keylen);
 	if (rest <= 0 || !HYB_SUBTRANSACTIONS_ALLOWED())
 		return true;
+	Assert(!BufferIsValid(reader->buf));
 	limited = MyBackendType == B_BG_WORKER && !get_timeout_active(STATEMENT_TIMEOUT);
 	start = GetCurrentTimestamp();
 	if (limited)
@@ -384,6 +385,8 @@ hyb_chain_may_have_key(HybChainReader *reader, const ItemPointerData *root,
 	reader->functions_us += GetCurrentTimestamp() - start;
 	if (error == NULL)
 		return question.has;
+	/* the end of the subtransaction released the page, if it was pinned */
+	reader->buf = InvalidBuffer;
 	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED &&
 		!(limited && reader->functions_us / 1000 >= FUNCTIONS_MS))
 		ReThrowError(error);

@@ -128,7 +128,8 @@ may_gather(const HybIndex *ix, const HybUniqueRow *row)
 
 /*
  * Are entries of the statement gathered now?  Its first one waits at most for entries
- * of the same row, those for other indexes.
+ * of the same row, those for other indexes.  If the last of these is of hybrid_hot and
+ * needs no entry, it waits for the end of the statement.
  */
 static inline bool
 gathers(InsertState *state, Relation heap)
