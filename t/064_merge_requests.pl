@@ -312,8 +312,10 @@ $node->append_conf('postgresql.conf', "shared_preload_libraries = 'hybridindex'\
 $node->restart;
 my $session = start_psql($node, 'SELECT pg_sleep(60);');
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+my $from = -s $node->logfile;
 kill 'KILL', $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 finish_psql($session);
-ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM locked WHERE k IS NULL"), 'the server starts again');
+wait_for_restart($node, $from);
+is($node->safe_psql('postgres', "SELECT count(*) = 0 FROM locked WHERE k IS NULL"), 't', 'the server starts again');
 $node->stop;
 done_testing();
