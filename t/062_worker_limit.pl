@@ -206,13 +206,7 @@ EOF
 	# a worker that leaves is not gone yet when the other one counts
 	attach_point($node, 'worker-leaves');
 	$node->safe_psql('postgres', "SELECT injection_points_detach('hybrid-merge-between')");
-	foreach (1 .. 100)
-	{
-		# wakes the first one that it finds, which may be awake already
-		$node->psql('postgres', "SELECT injection_points_wakeup('hybrid-merge-between')");
-		last if $node->safe_psql('postgres', $held) eq '0';
-		usleep(10_000);
-	}
+	wake_all($node, 'merge-between');
 	my $leaving = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'hybrid-worker-leaves'";
 	my $done = '';
 	foreach (1 .. 200)

@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(is_32_bit has_icu has_points need_points attach_point release_point leave_point new_node new_standby
+our @EXPORT = qw(is_32_bit has_icu has_points need_points attach_point release_point leave_point wake_all new_node new_standby
   run value_of error_of stats merged index_file held_at no_worker wait_for wait_for_restart same_answers same_on_both
   wait_file start_psql start_pgbench finish_psql hide_access_method no_crash run_regress test_root neighbour $waits_for_pin);
 
@@ -80,6 +80,15 @@ sub leave_point
 
 	$node->psql('postgres', "SELECT injection_points_detach('hybrid-$point'); SELECT injection_points_wakeup('hybrid-$point')");
 	return;
+}
+
+# All that are held at a point go on; nobody is to be held there any more.  A call may wake
+# the one that was woken before.
+sub wake_all
+{
+	my ($node, $point) = @_;
+
+	return $node->poll_query_until('postgres', "SELECT count(injection_points_wakeup('hybrid-$point')::text) = 0 FROM pg_stat_activity WHERE wait_event = 'hybrid-$point'");
 }
 
 # The library of test/neighbours/library, without ".so".  ./dev has compiled it, or we do;
