@@ -82,8 +82,8 @@ sub leave_point
 	return;
 }
 
-# All that are held at a point go on; nobody is to be held there any more.  A call may wake
-# the one that was woken before.
+# Wake all that are held at a point from which the hold was taken.  A call may wake the one
+# that was woken before.
 sub wake_all
 {
 	my ($node, $point) = @_;
